@@ -1,0 +1,1 @@
+"""ACL Graph: captured models, and how they are captured, joined, built, updated and branched."""

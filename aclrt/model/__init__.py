@@ -1,0 +1,1 @@
+"""Normal models (build, bind, labels, execute) and what every model has. Not captured graphs (`aclrt.graph`)."""

@@ -1,0 +1,277 @@
+"""Runs: executing a model, waiting for it, aborting it, destroying it. One code path for normal and captured models."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, final
+
+from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.completion import Completion
+from aclrt.base.enums import StreamFlag
+from aclrt.base.errors import fail
+from aclrt.model.held import HeldSink
+from aclrt.model import fill
+from aclrt.model.model import check_handle, require_same
+from aclrt.model.names import run_callbacks
+from aclrt.model.normal import NormalModel
+from aclrt.stream import context as contexts
+from aclrt.stream import checks as streams
+from aclrt.task.task import ModelExecuteOp, NotifyWaitOp
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from aclrt.base.errors import AclError
+    from aclrt.model.model import Execution, Model
+    from aclrt.stream.context import Context
+    from aclrt.stream.stream import Stream
+    from hw.driver import IdKind
+
+EXECUTE_TYPES = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
+
+
+class Shortage(Exception):  # noqa: N818 - a signal between build and execute, never seen by a caller
+    """Resources are missing that running models will give back."""
+
+    def __init__(self, kind: IdKind) -> None:
+        super().__init__(kind.name)
+        self.kind = kind
+
+
+@final
+class NormalExecution:
+    """A normal model has its resources since load-complete."""
+
+    def prepare(self, model: Model, stream: Stream) -> None:
+        """507000 without a HEAD stream (recorded)."""
+        if not model.loaded and isinstance(model, NormalModel):
+            fill.send(model)  # the synchronous call does not notice a missing BuildEnd (recorded): it runs what there is
+        if not model.heads:
+            raise fail(Code.RT_INTERNAL_ERROR, f"execute {model.title()}", "it has no HEAD stream", "bind one with ACL_MODEL_STREAM_FLAG_HEAD")
+
+    def before_run(self, model: Model, stream: Stream) -> None: ...
+
+    def after_run(self, model: Model, stream: Stream) -> None: ...
+
+
+NORMAL = NormalExecution()
+
+
+def execution_of(model: Model) -> Execution:
+    return model.execution or NORMAL
+
+
+@final
+class Run:
+    """One execution: awaitable any number of times, by several tasks, or dropped.
+
+    Awaiting it raises the execution's failure; the stream keeps the failure for its next synchronize as well.
+    """
+
+    __slots__ = ("_done", "_failure", "model", "position", "stream")
+
+    def __init__(self, model: Model, stream: Stream) -> None:
+        self.model = model
+        self.stream = stream
+        self.position = 0  # of the end-graph wait on the execute stream
+        self._done = Completion()
+        self._failure: AclError | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._done.done
+
+    @property
+    def failure(self) -> AclError | None:
+        return self._done.error if self._done.done else None  # type: ignore[return-value]
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._wait(None).__await__()
+
+    async def _wait(self, timeout_ms: int | None) -> None:
+        await self.model.npu.wait(
+            self._done, f"execution of {self.model.title()} on stream {self.stream.id}", timeout_ms, Code.RT_STREAM_SYNC_TIMEOUT
+        )
+
+    async def abort(self) -> None:
+        """aclmdlRIAbort of the model if this run has not ended; its waiters get 507023."""
+        if not self.done:
+            await abort(self.model.context, self.model)
+
+    # --- called by the execute path --------------------------------------------------------------------------------
+
+    def submitted(self) -> None:
+        """The end-graph wait is in the stream: from its position on, completion and failure are this run's."""
+        self.position = self.stream.submitted
+        self.model.run_started()
+        self.stream.on_failure(self.position, self._failed)
+        self.stream.when(self.position, self._finished)
+
+    def _failed(self, error: AclError) -> None:
+        self._failure = error
+
+    def _finished(self) -> None:
+        self.stream.forget_failure(self.position)
+        if self._failure is None and not self.stream.alive:
+            self._failure = fail(Code.RT_STREAM_ABORT, f"execution of {self.model.title()}", f"{self.stream!r} was destroyed", "execute again")
+        if self._failure is None and self.model.host_error is not None:
+            self._failure = self.stream.error = self.model.host_error
+        self.model.run_finished(self._failure)
+        if self._failure is None:
+            self._done.set()
+        else:
+            self._done.fail(self._failure)
+        self.model.npu.resources_freed()
+
+    def __repr__(self) -> str:
+        state = "running" if not self.done else "failed" if self._failure is not None else "done"
+        return f"<Run of {self.model.title()} on stream {self.stream.id} {state}>"
+
+
+def execute_async(ctx: Context | None, model: Model, stream: Stream | None) -> Run:
+    """aclmdlRIExecuteAsync: has enqueued when it returns. Check order: acl_semantics 1.3.
+
+    Errors: 107017, 107000 (bound stream; v200: stream type), 107027, 207000 (branch), 107002, 107004, 107026, 507011,
+    107000 (no streams), 207005, 207009, 107003, 507000 (no head stream), 507009 (open update window).
+    """
+    asked = "aclmdlRIExecuteAsync"
+    check_handle(model, asked)
+    stream = streams.resolve(ctx, stream, asked)
+    if stream.model is not None:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"stream {stream.id} is bound to {stream.model.title()}", "execute on an unbound stream")
+    streams.refuse_capturing(stream, asked)
+    if not stream.npu.spec.persistent_execute and stream.flags & EXECUTE_TYPES:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{stream!r} has a type this chip does not execute on", "use a plain stream")
+    model.check_root(asked)
+    require_same(ctx, model, asked)
+    if not model.is_capture:
+        contexts.require_same(ctx, stream, asked)
+    model.check_executable(asked, asynchronous=True)
+    return _start(ctx, model, stream, asked)
+
+
+def _start(ctx: Context | None, model: Model, stream: Stream, asked: str) -> Run:
+    stream.check_failure(asked)
+    streams.refuse_updating(stream, asked)
+    run = Run(model, stream)
+    try:
+        execution_of(model).prepare(model, stream)
+    except Shortage as shortage:
+        contexts.require_same(ctx, stream, asked)
+        _hold(model, stream, run, shortage)
+        return run
+    contexts.require_same(ctx, stream, asked)
+    execution_of(model).before_run(model, stream)
+    stream.submit(ModelExecuteOp(model=model.id))
+    stream.submit(NotifyWaitOp(notify=model.end_notify))
+    run.submitted()
+    execution_of(model).after_run(model, stream)
+    return run
+
+
+def _hold(model: Model, stream: Stream, run: Run, shortage: Shortage) -> None:
+    """Keep the run and all that follows on its stream at the host until resources are free (acl_semantics 7.4)."""
+    held = HeldSink.on(stream)
+    held.gate(lambda: _prepared(model, stream))
+    execution_of(model).before_run(model, stream)
+    stream.submit(ModelExecuteOp(model=model.id))
+    stream.submit(NotifyWaitOp(notify=model.end_notify))
+    run.submitted()
+    execution_of(model).after_run(model, stream)
+
+
+def _prepared(model: Model, stream: Stream) -> bool:
+    """Try to build once more; the stream's gate opens when this is True."""
+    try:
+        execution_of(model).prepare(model, stream)
+    except Shortage:
+        return False
+    return True
+
+
+async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> None:
+    """aclmdlRIExecute of a normal model: run on the default stream and wait, at most `timeout_ms` of device time.
+
+    Errors: 107017, 107000 (time-out value, captured graph), 107002, 107004, 507011, 507000 (no head stream), 507046 (the run
+    is then aborted), the failure of the run. Source: acl_semantics 1.2, 10.8.
+    """
+    asked = "aclmdlRIExecute"
+    check_handle(model, asked)
+    streams.check_timeout(timeout_ms, asked)
+    if model.is_capture:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{model.title()} is a captured graph", "use aclmdlRIExecuteAsync")
+    require_same(ctx, model, asked)
+    model.check_executable(asked, asynchronous=False)
+    stream = model.context.default_stream()
+    run = _start(ctx, model, stream, asked)
+    try:
+        await run._wait(timeout_ms)
+    except TimeoutError:
+        await abort(ctx, model)
+        raise
+    finally:
+        if run.done:
+            stream.take_error()
+
+
+async def abort(ctx: Context | None, model: Model) -> None:
+    """aclmdlRIAbort: the running instance stops at its next task boundary and reports 507023; idle models are left alone.
+
+    Errors: 107017, 207000 (branch), 107002, 107004, 107019 (not done in 10 s of device time). Source: acl_semantics 1.2.
+    """
+    asked = "aclmdlRIAbort"
+    check_handle(model, asked)
+    model.check_root(asked)
+    require_same(ctx, model, asked)
+    npu = model.npu
+    if not model.runs or not npu.driver.model_busy(model.id):
+        return
+    ended = Completion()
+    model.on_finish.append(ended.set)
+    npu.driver.abort_model(model.id)
+    if npu.driver.model_busy(model.id):
+        await npu.wait(ended, f"{asked} of {model.title()}", npu.spec.abort_wait_ms, Code.RT_WAIT_TIMEOUT)
+
+
+async def destroy(ctx: Context | None, model: Model) -> None:
+    """aclmdlRIDestroy. A running graph is waited for 10 s of device time, then 107037 and it stays valid.
+
+    Errors: 107017, 207000 (branch), 107002, 107004, 107026 (capturing), 107037. Callbacks have run when it returns.
+    Source: acl_semantics 7.6, 10.11; seed model-module "模型销毁流程".
+    """
+    asked = "aclmdlRIDestroy"
+    check_handle(model, asked)
+    model.check_root(asked)
+    require_same(ctx, model, asked)
+    model.check_destroyable(asked)
+    npu = model.npu
+    if model.is_capture and model.runs:
+        idle = Completion()
+        model.on_idle.append(idle.set)
+        await npu.wait(idle, f"{asked} of {model.title()}", npu.spec.destroy_wait_ms, Code.RT_MODEL_RUNNING)
+    elif model.runs or npu.driver.model_busy(model.id):
+        await _stop_runs(model, asked)
+    if not model.alive:
+        raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} was destroyed meanwhile", "destroy a model once")
+    model.release()
+    raised = run_callbacks(model)
+    model.discard()
+    npu.resources_freed()
+    if raised:
+        raise raised[0] if len(raised) == 1 else BaseExceptionGroup(f"destroy callbacks of {model.title()}", raised)
+
+
+async def _stop_runs(model: Model, asked: str) -> None:
+    """A normal model is destroyed while it runs: each run ends with 507023, within the time a graph would be waited for."""
+    npu = model.npu
+    while model.runs:
+        ended = Completion()
+        model.on_finish.append(ended.set)
+        npu.driver.abort_model(model.id)
+        await npu.wait(ended, f"{asked} of {model.title()}", npu.spec.destroy_wait_ms, Code.RT_MODEL_RUNNING)
+    limit = npu.driver.clock.now_ns() + npu.spec.destroy_wait_ms * 1_000_000
+    while npu.driver.model_busy(model.id):  # tasks behind the end-graph record, or one that a worker thread still runs
+        npu.driver.abort_model(model.id)
+        if npu.driver.clock.now_ns() > limit:
+            raise fail(Code.RT_MODEL_RUNNING, asked, f"{model.title()} does not stop", "let its kernels end")
+        await asyncio.sleep(0)

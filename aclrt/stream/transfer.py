@@ -1,0 +1,374 @@
+"""Copies, sets and value operations: where the bytes are decides what a capture allows. Not device arrays themselves."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.enums import MemcpyKind
+from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
+from aclrt.stream import context as contexts
+from aclrt.stream.checks import resolve
+from aclrt.task.memory import DeviceArray, HostBuffer
+from aclrt.task.task import Copy2dOp, CopyOp, SetOp, ValueWaitOp, ValueWriteOp
+from hw.driver import MemoryFault
+
+if TYPE_CHECKING:
+    from aclrt.stream.context import Context
+    from aclrt.stream.npu import Npu
+    from aclrt.stream.stream import Stream
+    from aclrt.task.task import Op
+
+type_error = "give a device address, a DeviceArray, a HostBuffer, a numpy array or a writable buffer"
+Address = Any
+"""int (device address), DeviceArray, HostBuffer, or any Python buffer (pageable host memory)."""
+
+
+class Location(Enum):
+    """Where the bytes of one end of a copy are (acl_semantics 1.9)."""
+
+    DEVICE = "device"
+    PINNED = "pinned"
+    PAGEABLE = "pageable"
+
+
+class End(NamedTuple):
+    """One end of a copy. `buffer` is the host object to keep (and, pageable, to register while the copy runs)."""
+
+    location: Location
+    address: int
+    buffer: Any
+    nbytes: int | None  # None when only an address is known
+
+
+def classify(npu: Npu, value: Address, asked: str) -> End:
+    """Find out what one end of a copy is. TypeError for what has no bytes; 107000 for a freed buffer."""
+    if isinstance(value, DeviceArray):
+        value.check(asked)
+        if not value.contiguous:
+            raise TypeError(f"{asked}: {value!r} is strided; copy a contiguous array")
+        return End(Location.DEVICE, value.address, None, value.nbytes)
+    if isinstance(value, HostBuffer):
+        value.check(asked)
+        return End(Location.PINNED, value.address, value, value.nbytes)
+    if isinstance(value, int | np.integer):
+        extent = npu.driver.extent(int(value))
+        left = extent[0] + extent[1] - int(value) if extent is not None else None
+        return End(Location.DEVICE, int(value), None, left)
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise TypeError(f"{asked}: the numpy array is strided; copy a contiguous array")
+        pinned = pinned_owner(value)
+        if pinned is not None:
+            pinned.check(asked)
+            offset = value.ctypes.data - pinned.numpy().ctypes.data
+            return End(Location.PINNED, pinned.address + offset, pinned, value.nbytes)
+        return End(Location.PAGEABLE, 0, value, value.nbytes)
+    try:
+        view = memoryview(value)
+    except TypeError:
+        raise TypeError(f"{asked}: {type(value).__name__} has no bytes to copy; {type_error}") from None
+    return End(Location.PAGEABLE, 0, value, view.nbytes)
+
+
+def size_of(value: Address) -> int:
+    """Bytes of a DeviceArray, HostBuffer, numpy array or other buffer."""
+    return int(value.nbytes) if hasattr(value, "nbytes") else memoryview(value).nbytes
+
+
+def pinned_owner(array: np.ndarray[Any, Any]) -> HostBuffer | None:
+    """The pinned buffer that a numpy array is a view of, if it is one."""
+    owner: Any = array.base
+    while isinstance(owner, np.ndarray | memoryview):
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    return owner if isinstance(owner, HostBuffer) else None
+
+
+def _check_count(count: int, maximum: int, asked: str) -> None:
+    if count > maximum:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the destination holds {maximum}", "copy fewer bytes")
+
+
+def _check_ends(dst: End, src: End, count: int, kind: MemcpyKind, asked: str) -> None:
+    """107000 for bytes outside a buffer, or a kind that the memory contradicts."""
+    for name, end in (("destination", dst), ("source", src)):
+        if end.nbytes is not None and count > end.nbytes:
+            raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the {name} holds {end.nbytes}", "copy fewer bytes")
+        if end.location is Location.DEVICE and end.nbytes is None:
+            raise fail(Code.RT_PARAM_INVALID, asked, f"the {name} {end.address:#x} is not device memory", "give a live device address")
+    ways = {
+        MemcpyKind.HOST_TO_DEVICE: (False, True),
+        MemcpyKind.DEVICE_TO_HOST: (True, False),
+        MemcpyKind.DEVICE_TO_DEVICE: (True, True),
+        MemcpyKind.HOST_TO_HOST: (False, False),
+    }
+    wanted = ways.get(kind)
+    found = (src.location is Location.DEVICE, dst.location is Location.DEVICE)
+    if wanted is not None and wanted != found:
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"kind is {kind.name}, the source is {src.location.value} and the destination {dst.location.value} memory",
+            "give the kind that fits, or ACL_MEMCPY_DEFAULT",
+        )
+
+
+class _Registered:
+    """The address of one end while a copy needs it; pageable memory is registered for that long."""
+
+    def __init__(self, npu: Npu, end: End) -> None:
+        self.npu = npu
+        self.temporary = end.location is Location.PAGEABLE
+        self.address = npu.driver.host_register(end.buffer) if self.temporary else end.address
+
+    def done(self) -> None:
+        if self.temporary:
+            self.npu.driver.host_unregister(self.address)
+
+
+# --- synchronous, unsafe calls ---------------------------------------------------------------------------------------
+
+
+async def memcpy(ctx: Context | None, dst: Address, dest_max: int, src: Address, count: int, kind: MemcpyKind) -> None:
+    """aclrtMemcpy: now, unordered with streams. Errors: 107000, 107002, 107030. Source: acl_semantics 1.9, 4.5."""
+    asked = "aclrtMemcpy"
+    require_task()
+    if count == 0:
+        return
+    _check_count(count, dest_max, asked)
+    ctx = contexts.require(ctx, asked)
+    ends = classify(ctx.npu, dst, asked), classify(ctx.npu, src, asked)
+    _check_ends(*ends, count, kind, asked)
+    if ends[0].location is ends[1].location is Location.DEVICE and ends[0].address == ends[1].address:
+        return
+    ctx.check_unsafe(asked)
+    _copy_now(ctx.npu, *ends, count)
+
+
+def _copy_now(npu: Npu, dst: End, src: End, count: int) -> None:
+    to, of = _Registered(npu, dst), _Registered(npu, src)
+    try:
+        npu.driver.copy(to.address, of.address, count)
+    finally:
+        to.done()
+        of.done()
+
+
+async def memcpy2d(
+    ctx: Context | None, dst: Address, dpitch: int, src: Address, spitch: int, width: int, height: int, kind: MemcpyKind
+) -> None:
+    """aclrtMemcpy2d: rows of `width` bytes, now. Errors: 107000, 107002, 107030."""
+    asked = "aclrtMemcpy2d"
+    require_task()
+    _check_pitches(dpitch, spitch, width, height, asked)
+    ctx = contexts.require(ctx, asked)
+    ends = classify(ctx.npu, dst, asked), classify(ctx.npu, src, asked)
+    _check_ends(ends[0], ends[1], 0, kind, asked)
+    ctx.check_unsafe(asked)
+    to, of = _Registered(ctx.npu, ends[0]), _Registered(ctx.npu, ends[1])
+    try:
+        for row in range(height):
+            ctx.npu.driver.copy(to.address + row * dpitch, of.address + row * spitch, width)
+    finally:
+        to.done()
+        of.done()
+
+
+def _check_pitches(dpitch: int, spitch: int, width: int, height: int, asked: str) -> None:
+    if width <= 0 or height <= 0 or width > dpitch or width > spitch:
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"width {width}, height {height}, pitches {dpitch} and {spitch}",
+            "give positive sizes and pitches of at least the width",
+        )
+
+
+async def memset(ctx: Context | None, address: Address, maximum: int, value: int, count: int) -> None:
+    """aclrtMemset: now. Errors: 107000, 107002, 107030."""
+    asked = "aclrtMemset"
+    require_task()
+    if count == 0:
+        return
+    _check_count(count, maximum, asked)
+    ctx = contexts.require(ctx, asked)
+    ctx.check_unsafe(asked)
+    ctx.npu.driver.fill(device_address(ctx.npu, address, count, asked), value & 0xFF, count)
+
+
+def device_address(npu: Npu, value: Address, count: int, asked: str) -> int:
+    """A device address with `count` bytes behind it, or 107000."""
+    end = classify(npu, value, asked)
+    if end.location is not Location.DEVICE or end.nbytes is None:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{value!r} is not device memory", "give an address of aclrtMalloc")
+    if count > end.nbytes:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the memory holds {end.nbytes}", "use fewer bytes")
+    return end.address
+
+
+# --- on a stream -----------------------------------------------------------------------------------------------------
+
+
+def memcpy_async(
+    ctx: Context | None, dst: Address, dest_max: int, src: Address, count: int, kind: MemcpyKind, stream: Stream | None
+) -> None:
+    """aclrtMemcpyAsync: the source is read when the copy runs.
+
+    Pageable host memory: 107000 on a capturing stream in every mode; elsewhere 107041 where an open capture's mode forbids a
+    synchronous copy, else an H2D source is read at the call and the copy runs in stream order. Other errors: 107000,
+    107017, 107002, 107003. Source: acl_semantics 1.9, 4.5; design.md section 3.
+    """
+    _memcpy_async("aclrtMemcpyAsync", ctx, dst, dest_max, src, count, kind, stream)
+
+
+def memcpy_async_with_condition(
+    ctx: Context | None, dst: Address, dest_max: int, src: Address, count: int, kind: MemcpyKind, stream: Stream | None
+) -> None:
+    """aclrtMemcpyAsyncWithCondition: as memcpy_async (recorded: the same codes)."""
+    _memcpy_async("aclrtMemcpyAsyncWithCondition", ctx, dst, dest_max, src, count, kind, stream)
+
+
+def _memcpy_async(
+    asked: str, ctx: Context | None, dst: Address, dest_max: int, src: Address, count: int, kind: MemcpyKind, stream: Stream | None
+) -> None:
+    if count == 0:
+        return
+    _check_count(count, dest_max, asked)
+    stream = resolve(ctx, stream, asked)
+    ends = classify(stream.npu, dst, asked), classify(stream.npu, src, asked)
+    _check_ends(*ends, count, kind, asked)
+    if ends[0].location is ends[1].location is Location.DEVICE and ends[0].address == ends[1].address:
+        return
+    contexts.require_same(ctx, stream, asked)
+    ends = _pageable(stream, ends[0], ends[1], asked)
+    _submit(stream, *ends, lambda to, of, keep: CopyOp(dst=to, src=of, nbytes=count, keep=keep))
+
+
+def _pageable(stream: Stream, dst: End, src: End, asked: str) -> tuple[End, End]:
+    """The rule for pageable host memory. An H2D source is snapshotted: the caller may reuse it at once."""
+    if Location.PAGEABLE not in (dst.location, src.location):
+        return dst, src
+    if stream.capturing:
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"pageable host memory on capturing stream {stream.id}", "use memory of aclrtMallocHost"
+        )
+    stream.context.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
+    if src.location is Location.PAGEABLE:
+        src = src._replace(buffer=bytearray(memoryview(src.buffer).cast("B")))
+    return dst, src
+
+
+def _submit(stream: Stream, dst: End, src: End, op: Any) -> None:
+    """Submit a copy; temporary registrations end with it, or with the model that holds it."""
+    to, of = _Registered(stream.npu, dst), _Registered(stream.npu, src)
+    made: Op = op(to.address, of.address, (dst.buffer, src.buffer))
+    try:
+        stream.submit(made)
+    except BaseException:
+        to.done()
+        of.done()
+        raise
+    if to.temporary or of.temporary:
+        stream.own(to.done)
+        stream.own(of.done)
+
+
+def memcpy2d_async(
+    ctx: Context | None,
+    dst: Address,
+    dpitch: int,
+    src: Address,
+    spitch: int,
+    width: int,
+    height: int,
+    kind: MemcpyKind,
+    stream: Stream | None,
+) -> None:
+    """aclrtMemcpy2dAsync. Errors: 107000, 107017, 107002, 107003, 107041 as memcpy_async."""
+    asked = "aclrtMemcpy2dAsync"
+    _check_pitches(dpitch, spitch, width, height, asked)
+    stream = resolve(ctx, stream, asked)
+    ends = classify(stream.npu, dst, asked), classify(stream.npu, src, asked)
+    _check_ends(ends[0], ends[1], 0, kind, asked)
+    contexts.require_same(ctx, stream, asked)
+    ends = _pageable(stream, ends[0], ends[1], asked)
+    _submit(
+        stream,
+        *ends,
+        lambda to, of, keep: Copy2dOp(dst=to, dpitch=dpitch, src=of, spitch=spitch, width=width, height=height, keep=keep),
+    )
+
+
+def memset_async(ctx: Context | None, address: Address, maximum: int, value: int, count: int, stream: Stream | None) -> None:
+    """aclrtMemsetAsync. Errors: 107000, 107017, 107002, 107003."""
+    asked = "aclrtMemsetAsync"
+    if count == 0:
+        return
+    _check_count(count, maximum, asked)
+    stream = resolve(ctx, stream, asked)
+    contexts.require_same(ctx, stream, asked)
+    stream.submit(SetOp(dst=device_address(stream.npu, address, count, asked), value=value & 0xFF, nbytes=count))
+
+
+def value_write(ctx: Context | None, address: Address, value: int, flag: int, stream: Stream | None) -> None:
+    """aclrtValueWrite: 64 bits. Errors: 107017, 107000 (flag, not device memory), 107002, 107003."""
+    asked = "aclrtValueWrite"
+    stream = resolve(ctx, stream, asked)
+    if flag != 0:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"flag is {flag}", "give 0")
+    cell = device_address(stream.npu, address, 8, asked)
+    contexts.require_same(ctx, stream, asked)
+    stream.submit(ValueWriteOp(address=cell, value=value))
+
+
+def value_wait(ctx: Context | None, address: Address, value: int, flag: int, stream: Stream | None) -> None:
+    """aclrtValueWait: poll 64 bits for GEQ (signed), EQ, AND, NOR; no time-out. Errors as value_write."""
+    asked = "aclrtValueWait"
+    stream = resolve(ctx, stream, asked)
+    if not 0 <= flag <= 3:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"flag is {flag}", "give GEQ 0, EQ 1, AND 2 or NOR 3")
+    cell = device_address(stream.npu, address, 8, asked)
+    contexts.require_same(ctx, stream, asked)
+    stream.submit(ValueWaitOp(address=cell, value=value, flag=flag))
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+def malloc(ctx: Context | None, size: int, policy: int = 0) -> int:
+    """aclrtMalloc: allowed during any capture, immediate. Errors: 100000 (size 0), 107002, 207001."""
+    asked = "aclrtMalloc"
+    if size <= 0:
+        raise fail(Code.INVALID_PARAM, asked, f"size is {size}", "ask for at least 1 byte")
+    return contexts.require(ctx, asked).npu.malloc(-(-(size + 32) // 32) * 32, asked)
+
+
+def free(ctx: Context | None, address: Address) -> None:
+    """aclrtFree. Errors: 107002, 107000 for an address aclrtMalloc did not return or that is freed."""
+    asked = "aclrtFree"
+    npu = contexts.require(ctx, asked).npu
+    if isinstance(address, DeviceArray):
+        address.free()
+        return
+    try:
+        npu.driver.free(address)
+    except MemoryFault as fault:
+        raise fail(Code.RT_PARAM_INVALID, asked, str(fault), "free an address of aclrtMalloc once", cause=fault) from fault
+
+
+def malloc_host(ctx: Context | None, size: int) -> HostBuffer:
+    """aclrtMallocHost: pinned host memory. Errors: 100000 (size 0), 107002."""
+    asked = "aclrtMallocHost"
+    if size <= 0:
+        raise fail(Code.INVALID_PARAM, asked, f"size is {size}", "ask for at least 1 byte")
+    return HostBuffer(contexts.require(ctx, asked).npu.driver, size)
+
+
+def free_host(ctx: Context | None, buffer: HostBuffer) -> None:
+    """aclrtFreeHost. Errors: 107002, 107000 when it is freed already."""
+    contexts.require(ctx, "aclrtFreeHost")
+    buffer.free()

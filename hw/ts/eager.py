@@ -1,0 +1,217 @@
+"""The coroutine of a user SQ: it reads the ring's bytes as it reaches them, and runs what they say.
+
+No decode cache here: each task is decoded once, from the bytes in the ring at that moment. A plain kernel needs
+one `unpack_from`; everything else takes the general way. Heads are reported by the scheduler, turn by turn.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from hw.chips import CqeKind, SqeFlag, SqeKind, Status
+from hw.ts.careful import STALE, careful_task, decode_slot, handler
+from hw.ts.control import NEXT, PARK, RunFailed
+from hw.ts.fault import TaskFault
+from hw.ts.program import Step
+from hw.ts.replay import unwrap
+from hw.ts.segment import on_worker
+from hw.ts.sq import IDLE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from hw.ts.machine import Machine
+    from hw.ts.sq import RingSq
+
+__all__ = ["drop_queued", "report", "serve_ring"]
+
+_KERNEL = int(SqeKind.KERNEL)
+_PLACE_HOLDER = int(SqeKind.PLACE_HOLDER)
+_WR_CQE = int(SqeFlag.WR_CQE)
+_ONE_SHOT = int(SqeFlag.ONE_SHOT)
+
+_STRIDE = 64
+_LOOK_NS = 100_000
+"""Light kernels run up to _STRIDE at a time between two looks at the clock; one at a time when that took _LOOK_NS."""
+
+
+def serve_ring(m: Machine, sq: RingSq) -> Generator[None, None, None]:
+    """Forever: run what is in the ring, go idle, be rung."""
+    ring = sq.ring
+    while True:
+        while not sq.failed and (sq.head != ring.tail or ring.backlog):
+            try:
+                yield from (_careful(m, sq) if m.careful else _run(m, sq))
+            except Exception as exc:  # the task at sq.head failed; it is recorded, and the SQ goes on behind it
+                _fail(m, sq, unwrap(exc))
+            if sq.stopping:
+                drop_queued(m, sq)
+            if ring.backlog:
+                report(m, sq)
+        sq.state = IDLE
+        yield
+
+
+def report(m: Machine, sq: RingSq) -> None:
+    """One HEAD CQE for all that was finished since the last one; then the backlog moves up."""
+    ring = sq.ring
+    ring.head = sq.head
+    if sq.head != sq.reported:
+        sq.reported = sq.head
+        m.cq.post(CqeKind.HEAD, 0, sq.id, sq.stream_id, 0, sq.head, -1, -1)
+    if ring.backlog:
+        ring.refill()
+
+
+def drop_queued(m: Machine, sq: RingSq) -> None:
+    """Abort, at a task boundary: what is queued is dropped, an ERROR CQE says so, the head moves past it."""
+    ring = sq.ring
+    sq.stopping, sq.failed = False, False
+    ring.head = sq.head
+    for position in range(sq.head, ring.tail):
+        _retire_args(m, sq, position)
+    lost = sq.head != ring.position
+    ring.drop()
+    sq.head = ring.head
+    if lost:
+        m.post_error(sq, 0, sq.head, Status.STREAM_ABORTED, -1)
+    report(m, sq)
+
+
+def _retire_args(m: Machine, sq: RingSq, position: int) -> None:
+    kind, flags, _, _, handle = m.chip.kernel_scan.unpack_from(sq.ring.buffer, position % sq.ring.depth << 6)
+    if kind == _KERNEL and flags & _ONE_SHOT:
+        m.args.retire(handle)
+
+
+def _fail(m: Machine, sq: RingSq, exc: Exception) -> None:
+    ring = sq.ring
+    slot = sq.head % ring.depth
+    sqe = decode_slot(m, ring.buffer, slot)
+    after = sq.head + (sqe.slots or 1 if sqe is not None else 1)
+    if isinstance(exc, RunFailed):
+        task_id, status, fault = sqe.task_id if sqe is not None else 0, exc.status, exc.fault
+    else:
+        task_id, fault = m.fault_of(sq, ring.buffer, slot, exc, after)
+        status = m.faults.get(fault).status
+    _retire_args(m, sq, sq.head)
+    sq.settle()
+    sq.head += 1
+    sq.failed = sq.stop_on_error
+    m.post_error(sq, task_id, after, status, fault)
+
+
+def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
+    """Until the ring is empty, or the mode changed."""
+    ring, queue, heavy, flagged = sq.ring, m.queue, m.heavy, m.after_kernel
+    buffer, depth, scan = ring.buffer, ring.depth, m.chip.kernel_scan.unpack_from
+    fns, values = m.kernels.fns, m.args.values
+    head, stride, left = sq.head, 1, 1
+    last = perf_counter_ns()
+    sq.stale = False
+    while head != ring.tail:
+        kind, flags, core, program, handle = scan(buffer, head % depth << 6)
+        if kind == _KERNEL and core <= 2 and not (heavy and program in heavy):
+            try:
+                fns[program](*values[handle])
+            except Exception:
+                sq.head = head
+                raise
+            head += 1
+            if flags:
+                flagged(sq, head, flags, handle)
+        else:
+            sq.head = head
+            yield from _task(m, sq, kind, flags, program, handle)
+            if sq.stale:
+                return
+            head = sq.head
+            program = 0
+        left -= 1
+        if left:
+            continue
+        now = perf_counter_ns()
+        if now - last < _LOOK_NS:
+            stride = min(_STRIDE, stride * 2)
+        else:
+            if stride == 1:
+                m.measured(program, now - last)
+            stride = 1
+        if now > queue.slice_end:
+            sq.head = head
+            queue.budget = 0
+            sq.make_ready()
+            yield
+            if sq.stale:
+                return
+            now = perf_counter_ns()
+        last, left = now, stride
+    sq.head = head
+
+
+def _task(m: Machine, sq: RingSq, kind: int, flags: int, program: int, handle: int) -> Generator[None, None, None]:
+    """The task at `sq.head` that is not a light kernel. An abort meanwhile leaves `sq.stale` set."""
+    buffer, slot, serial = sq.ring.buffer, sq.head % sq.ring.depth, sq.serial
+    if kind == _PLACE_HOLDER:
+        sq.head += 1
+        return
+    if kind == _KERNEL and program in m.heavy:
+        spent = yield from on_worker(m, sq, [(m.kernels.fn(program), m.args.at(handle))])
+        m.measured(program, spent)
+        if flags:
+            m.after_kernel(sq, sq.head + 1, flags, handle)
+        sq.head += 1
+        sq.stale |= sq.stopping
+        return
+    sqe = decode_slot(m, buffer, slot)
+    if sqe is not None and sqe.kind in m.sdma.KINDS:
+        m.sdma.run(sqe)
+    else:
+        cell = m.decoder.decode(buffer, slot)
+        if isinstance(cell, Step):
+            run = handler(cell)
+            while (answer := run(m, sq, cell)) == PARK:
+                yield
+                if sq.serial != serial:
+                    return
+            _must_go_on(answer)
+        else:
+            fn, values = cell
+            fn(*values)
+    sq.head += 1
+    if flags & _WR_CQE and sqe is not None:
+        m.post_task(CqeKind.TASK, sq, sqe.task_id, sq.head - 1 + (sqe.slots or 1))
+
+
+def _must_go_on(answer: int) -> None:
+    """A user SQ has no slots to jump to and no run to end."""
+    if answer != NEXT:
+        raise TaskFault(Status.ILLEGAL_PARAM, "branches need a model's SQ")
+
+
+def _careful(m: Machine, sq: RingSq) -> Generator[None, None, None]:
+    ring, queue, serial = sq.ring, m.queue, sq.serial
+    sq.stale = False
+    while sq.head != ring.tail and m.careful:
+        slot = sq.head % ring.depth
+        sqe = decode_slot(m, ring.buffer, slot)
+        if sqe is not None and sqe.kind is SqeKind.PLACE_HOLDER:
+            sq.head += 1
+            continue
+        cell = m.decoder.decode(ring.buffer, slot)
+        answer = yield from careful_task(m, sq, cell, sqe)
+        if answer == STALE or sq.serial != serial:
+            return
+        _must_go_on(answer)
+        sq.head += 1
+        if sqe is not None and sqe.flags:
+            m.after_kernel(sq, sq.head, sqe.flags, sqe.fields.get("args", 0))
+        if sq.stopping:
+            return
+        queue.budget -= 1
+        if queue.budget <= 0 and sq.head != ring.tail:
+            sq.make_ready()
+            yield
+            if sq.serial != serial:
+                return

@@ -1,0 +1,133 @@
+"""The coroutine of a model SQ: it runs the decoded program of its image, once for each time the SQ is started.
+
+The inner loop is as bare as Python allows: nothing in it counts, looks or asks. Where a task failed is read off
+the iterator afterwards. Task by task, with observers and device time, is `careful`.
+"""
+
+from __future__ import annotations
+
+from operator import length_hint
+from typing import TYPE_CHECKING
+
+from hw.chips import CqeKind, Status
+from hw.ts.careful import careful_model, handler
+from hw.ts.control import NEXT, PARK, RunFailed
+from hw.ts.program import OP_EVENT, OP_NOTIFY, OP_RUN, OP_SLOW
+from hw.ts.segment import run_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from hw.ts.machine import Machine
+    from hw.ts.program import Step
+    from hw.ts.sq import ModelSq
+
+__all__ = ["serve_model"]
+
+
+def serve_model(m: Machine, sq: ModelSq) -> Generator[None, None, None]:
+    """Forever: run from `sq.head` to the tail, end, be started again."""
+    while True:
+        try:
+            done = yield from (careful_model(m, sq) if m.careful else _run(m, sq))
+        except Exception as exc:  # the task at sq.head failed; it is recorded and ends the run
+            fail(m, sq, unwrap(exc))
+            done = True
+        if done:
+            m.models.ended(sq)
+            yield
+
+
+def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
+    """True: the run is over (end, stop or branch away). False: begin again at `sq.head`. Raises what a task raised."""
+    queue, image = m.queue, sq.image
+    sq.stale = False
+    steps = image.program(sq.tail)
+    index, skip = image.locate(sq.head)
+    end = len(steps)
+    while index < end:
+        op, step, cell = steps[index]
+        if op == OP_RUN and not skip:
+            it = iter(cell)
+            try:
+                for fn, values in it:
+                    fn(*values)
+            except Exception:
+                sq.head = step.stop - length_hint(it) - 1
+                raise
+            queue.budget -= len(cell)
+            index += 1
+            if queue.budget > 0 or index == end or not queue.over():
+                continue
+            if queue.late:
+                steps[index - 1] = (OP_SLOW, step, cell)
+                step.parts = []
+            sq.head = step.stop
+        elif op == OP_EVENT and cell.recorded:
+            index += 1
+            continue
+        elif op == OP_NOTIFY and cell.set and cell.on_taken is None and cell.error is None:
+            cell.set = False
+            index += 1
+            continue
+        elif op <= OP_SLOW:
+            if not (yield from run_segment(m, sq, steps, index, skip)):
+                return sq.stopping
+            index, skip = index + 1, 0
+            if sq.stopping:
+                return True
+            if queue.budget > 0 or index == end or not queue.over():
+                continue
+            sq.head = step.stop
+        else:
+            sq.head = step.slot
+            answer = _control(m, sq, step)
+            if answer == PARK:
+                yield
+                if sq.stale:
+                    return False
+                continue
+            if answer == NEXT:
+                index += 1
+                sq.head += step.span
+            elif answer < 0:
+                return True
+            else:
+                sq.head = answer
+                index, skip = image.locate(answer)
+            queue.budget -= 1
+            if sq.stale:
+                return False
+            if queue.budget > 0 or index >= end or not queue.over():
+                continue
+        sq.make_ready()
+        yield
+        if sq.stale:
+            return False
+    return True
+
+
+def _control(m: Machine, sq: ModelSq, step: Step) -> int:
+    answer: int = handler(step)(m, sq, step)
+    if answer != PARK and step.sqe is not None and step.sqe.flags & 1:
+        m.post_task(CqeKind.TASK, sq, step.sqe.task_id, step.slot)
+    return answer
+
+
+def fail(m: Machine, sq: ModelSq, exc: Exception) -> None:
+    """A task of a model failed: error log, ERROR CQE, and the end of the root's run (design: the run fails)."""
+    task_id, fault = m.fault_of(sq, sq.image.buffer, sq.head, exc, sq.head)
+    if isinstance(exc, RunFailed):
+        m.faults.drop(fault)
+        fault, status = exc.fault, exc.status
+    else:
+        status = m.faults.get(fault).status
+    m.post_error(sq, task_id, sq.head, status, fault)
+    if sq.root is not None:
+        m.models.fail(sq.root, Status.MODEL_FAILED, fault, sq)
+
+
+def unwrap(exc: Exception) -> Exception:
+    """What the task raised: a StopIteration leaves a coroutine as the cause of a RuntimeError."""
+    cause = exc.__cause__
+    return cause if isinstance(exc, RuntimeError) and isinstance(cause, StopIteration) else exc

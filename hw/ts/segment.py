@@ -1,0 +1,151 @@
+"""Running a segment that is not known to be light: measuring it, in parts, or on worker threads.
+
+The light ones never come here. Each function is a part of an SQ's coroutine: it keeps `sq.head` at the task that
+runs, so that an exception that leaves it is that task's.
+"""
+
+from __future__ import annotations
+
+from operator import length_hint
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hw.engines.core import HEAVY_NS
+from hw.ts.program import OP_RUN, OP_SLOW, Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from hw.engines.core import Pair
+    from hw.ts.machine import Machine
+    from hw.ts.program import StepEntry
+    from hw.ts.sq import Sq
+
+__all__ = ["on_worker", "run_segment"]
+
+PART_NS = 300_000
+"""Inline parts are cut so that one holds the loop for about this long."""
+
+
+def run_segment(
+    m: Machine, sq: Sq, steps: list[StepEntry], index: int, skip: int
+) -> Generator[None, None, bool]:
+    """Run `steps[index]` from its task `skip` on. False: the SQ was stopped or its program changed; look at
+    `sq.head` and `sq.stopping`."""
+    segment: Segment = steps[index][1]
+    if skip or not segment.parts:
+        return (yield from _measured(m, sq, steps, index, skip))
+    return (yield from _in_parts(m, sq, segment))
+
+
+def _measured(
+    m: Machine, sq: Sq, steps: list[StepEntry], index: int, skip: int
+) -> Generator[None, None, bool]:
+    """Task by task, with the clock beside it; afterwards the segment knows its parts."""
+    segment: Segment = steps[index][1]
+    pairs, queue, times = segment.pairs, m.queue, [0] * skip
+    for at in range(skip, len(pairs)):
+        sq.head = segment.start + at
+        fn, values = pairs[at]
+        kernel = m.kernels.of(fn) if m.offload else None
+        if kernel is not None and kernel.heavy():
+            spent = yield from on_worker(m, sq, [pairs[at]])
+            if sq.stopping or sq.stale:
+                sq.head += 1
+                return False
+            times.append(max(spent, HEAVY_NS))
+            continue
+        before = perf_counter_ns()
+        fn(*values)
+        now = perf_counter_ns()
+        times.append(now - before)
+        if now > queue.slice_end and at + 1 < len(pairs):
+            sq.head += 1
+            queue.budget = 0
+            sq.make_ready()
+            yield
+            if sq.stale:
+                return False
+    queue.budget -= len(pairs) - skip
+    if not skip:
+        segment.parts = _cut(m, pairs, times)
+        light = len(segment.parts) == 1 and not segment.parts[0][0]
+        steps[index] = (OP_RUN if light else OP_SLOW, segment, pairs)
+    return True
+
+
+def _cut(m: Machine, pairs: Sequence[Pair], times: Sequence[int]) -> list[tuple[bool, int, int]]:
+    """Runs of heavy kernels go to a worker; what is between them is cut by time."""
+    parts: list[tuple[bool, int, int]] = []
+    first, total = 0, 0
+    heavy = [m.offload and spent >= HEAVY_NS and _may_leave(m, pair) for spent, pair in zip(times, pairs, strict=True)]
+    for at, spent in enumerate(times):
+        if at > first and (heavy[at] != heavy[first] or (not heavy[at] and total + spent > PART_NS)):
+            parts.append((heavy[first], first, at))
+            first, total = at, 0
+        total += spent
+    parts.append((heavy[first], first, len(pairs)))
+    return parts
+
+
+def _may_leave(m: Machine, pair: Pair) -> bool:
+    """Kernels (but those that say no) and copies may run on a worker; register writes may not."""
+    kernel = m.kernels.of(pair[0])
+    return kernel.offload is not False if kernel is not None else pair[0] is np.copyto
+
+
+def _in_parts(m: Machine, sq: Sq, segment: Segment) -> Generator[None, None, bool]:
+    queue, pairs = m.queue, segment.pairs
+    for on_thread, first, end in segment.parts:
+        sq.head = segment.start + first
+        if on_thread:
+            spent = yield from on_worker(m, sq, pairs[first:end])
+            if spent < (end - first) * HEAVY_NS // 2:
+                segment.parts = []  # no longer heavy: measured anew by the next run
+            if sq.stopping or sq.stale:
+                sq.head = segment.start + end
+                return False
+            continue
+        it = iter(pairs[first:end])
+        try:
+            for fn, values in it:
+                fn(*values)
+        except Exception:
+            sq.head = segment.start + end - length_hint(it) - 1
+            raise
+        queue.budget -= end - first
+        if perf_counter_ns() > queue.slice_end and end < len(pairs):
+            sq.head = segment.start + end
+            queue.budget = 0
+            sq.make_ready()
+            yield
+            if sq.stale:
+                return False
+    return True
+
+
+def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair]) -> Generator[None, None, int]:
+    """Run pairs on a worker thread, the SQ parked meanwhile; the ns they took. What one of them raises is raised
+    here, with `sq.head` at its task."""
+    outcome: list[tuple[int, BaseException | None, int]] = []
+
+    def back() -> None:
+        m.workers.running -= 1
+        sq.wake()
+
+    def done(finished: int, failure: BaseException | None, spent: int) -> None:
+        outcome.append((finished, failure, spent))
+        m.call_threadsafe(back)
+
+    sq.busy, sq.what = True, ("worker",)
+    sq.park(None, None)
+    m.workers.start(pairs, done)
+    yield
+    sq.busy = False
+    finished, failure, spent = outcome[0]
+    if failure is not None:
+        sq.head += finished
+        raise failure
+    return spent

@@ -1,0 +1,1 @@
+"""The recordings of the shipped runtime, replayed on the null device."""

@@ -1,0 +1,36 @@
+"""A fixed sample of the recordings of the shipped runtime, replayed on the null device. All of them: `replay`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import compare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLE = 60
+RECORDINGS = compare.files()
+
+pytestmark = pytest.mark.filterwarnings("ignore::aclrt.UnobservedErrorWarning")
+
+
+@pytest.mark.skipif(bool(RECORDINGS), reason="the recordings are here")
+def test_recordings_are_absent() -> None:
+    pytest.skip(f"no recordings of the shipped runtime in {compare.folder()}; set ACLRT_RECORDINGS to replay them")
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_sample_agrees(path: Path) -> None:
+    async def faults() -> list[str]:
+        found = []
+        for sequence in compare.sample(list(compare.sequences(path)), SAMPLE):
+            difference = await compare.replay(sequence)
+            if difference is not None and difference.rule is None:
+                found.append(f"{sequence.id}#{difference.index} {difference.what()}")
+        return found
+
+    assert asyncio.run(faults()) == []
