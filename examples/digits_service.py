@@ -33,6 +33,7 @@ Floats = NDArray[np.float32]
 HERE = Path(__file__).parent
 BATCH_SIZES = (1, 8, 64)
 CLIENTS = 200
+ARRIVALS = (range(1), range(1, 8), range(8, CLIENTS))
 TRAINED_ON = 1437  # train_digits.py held out the images after these
 SCALE = np.float32(1 / 16)  # pixels are 0..16
 TIMED_ROUNDS = 50
@@ -209,15 +210,15 @@ async def client(batcher: Batcher, images: Pixels, answers: dict[int, Answer], f
 
 
 async def serve_all(batcher: Batcher, images: Pixels) -> dict[int, Answer]:
-    """Run the batcher and 200 clients until every image has its answer. Clients arrive one by one, as people do."""
+    """Run the batcher and 200 clients until every image is answered. First one client comes, then a few, then all."""
     answers: dict[int, Answer] = {}
     progress = Progress(len(images))
     async with asyncio.TaskGroup() as group:
         server = group.create_task(batcher.serve())
-        clients = []
-        for first in range(CLIENTS):
-            clients.append(group.create_task(client(batcher, images, answers, first, progress)))
-            await asyncio.sleep(0)
+        clients: list[asyncio.Task[None]] = []
+        for arriving in ARRIVALS:
+            clients += [group.create_task(client(batcher, images, answers, first, progress)) for first in arriving]
+            await asyncio.sleep(0.002)
         await asyncio.wait(clients)
         server.cancel()
     return answers

@@ -46,7 +46,7 @@ async def main() -> None:
                 async with branch as body:
                     body.launch(top, p, best, k)
 
-        for sharpness in (0.0, 1.0, 2.0, 4.0, 8.0):
+        for sharpness in (0.0, 1.0, 2.0, 4.0, 16.0):
             logits.assign(rng.normal(size=CLASSES).astype(np.float32) * sharpness)
             await graph.replay(stream)
             chosen = best.numpy()

@@ -57,6 +57,8 @@ class Clock(Protocol):
     """Device time as the rest of the device sees it."""
 
     virtual: bool
+    origin_ns: int
+    stamp: Callable[[], int]  # device time + origin_ns, as cheaply as it can be had
 
     def now_ns(self) -> int:
         """Device time in ns since the chip was opened."""
@@ -73,13 +75,14 @@ class WallClock:
     virtual = False
 
     def __init__(self) -> None:
-        self._origin = time.perf_counter_ns()
+        self.stamp: Callable[[], int] = time.perf_counter_ns
+        self.origin_ns = time.perf_counter_ns()
 
     def __repr__(self) -> str:
         return f"<WallClock {self.now_ns()} ns>"
 
     def now_ns(self) -> int:
-        return time.perf_counter_ns() - self._origin
+        return time.perf_counter_ns() - self.origin_ns
 
     def call_at(self, when_ns: int, call: Callable[[], None], *, device: bool = False) -> Timer:
         timer = Timer(when_ns, call)
@@ -96,6 +99,8 @@ class VirtualClock:
 
     def __init__(self, on_arm: Callable[[], None] | None = None) -> None:
         self._now = 0
+        self.origin_ns = 0
+        self.stamp: Callable[[], int] = self.now_ns
         self._heap: list[tuple[int, int, Timer]] = []
         self._serial = count()
         # Called when the host arms a timer, so that a device at rest looks at its deadlines again.

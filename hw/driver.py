@@ -294,7 +294,7 @@ class Driver:
 
     def event_time_ns(self, id: int) -> int:
         """Device time of the last record."""
-        return self._m.events.at(id).time_ns
+        return self._m.events.time_ns(self._m.events.at(id))
 
     # -- completions ----------------------------------------------------------------------------------------------
 
@@ -339,6 +339,10 @@ class Driver:
 
     def unobserve(self, observer: Observer) -> None:
         self._ts.observe(observer, on=False)
+
+    def nudge(self) -> None:
+        """The host waits for something new: under the virtual clock `on_stuck` is called again if need be."""
+        self._ts.nudge()
 
     def waits(self) -> list[Wait]:
         """Every parked SQ and what it is parked on."""

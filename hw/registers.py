@@ -13,6 +13,8 @@ from hw.signal import Signal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hw.clock import Clock
+
 __all__ = ["Event", "EventFile", "Notify", "NotifyFile"]
 
 
@@ -20,13 +22,13 @@ __all__ = ["Event", "EventFile", "Notify", "NotifyFile"]
 class Event(Signal):
     """An event register: set by a record, cleared by a reset; a passing wait leaves it set."""
 
-    __slots__ = ("id", "recorded", "time_ns")
+    __slots__ = ("id", "recorded", "stamp")
 
     def __init__(self, id: int) -> None:
         super().__init__()
         self.id = id
         self.recorded = False
-        self.time_ns = 0  # device time of the last record; kept by a reset
+        self.stamp = 0  # Clock.stamp of the last record; kept by a reset
 
     def __repr__(self) -> str:
         return f"<Event {self.id} {'recorded' if self.recorded else 'clear'}, {len(self.sleepers)} waiting>"
@@ -60,9 +62,10 @@ class EventFile:
     """All event registers of a chip, made on first use. An id keeps its register for the chip's life, so that a
     decode cache may hold the register itself."""
 
-    def __init__(self, limit: int, now_ns: Callable[[], int]) -> None:
+    def __init__(self, limit: int, clock: Clock) -> None:
         self._limit = limit
-        self._now = now_ns
+        self._clock = clock
+        self._stamp = clock.stamp
         self._cells: dict[int, Event] = {}
 
     def at(self, id: int) -> Event:
@@ -79,11 +82,15 @@ class EventFile:
         cell = self._cells.get(id)
         if cell is not None:
             cell.recorded = False
-            cell.time_ns = 0
+            cell.stamp = 0
+
+    def time_ns(self, event: Event) -> int:
+        """Device time of the last record; 0 if there was none."""
+        return event.stamp - self._clock.origin_ns if event.stamp else 0
 
     def record(self, event: Event) -> None:
         event.recorded = True
-        event.time_ns = self._now()
+        event.stamp = self._stamp()
         if event.sleepers:
             event.fire()
 

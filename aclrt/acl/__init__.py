@@ -144,9 +144,9 @@ from aclrt.acl.stream import (
     aclrtSynchronizeStream,
     aclrtSynchronizeStreamWithTimeout,
 )
-from aclrt.graph.capture import CaptureInfo
 from aclrt.base.codes import AclErrorCode
 from aclrt.base.errors import AclError
+from aclrt.graph.capture import CaptureInfo
 
 __all__ = [
     "AclError",

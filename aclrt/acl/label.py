@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import TYPE_CHECKING
 
-from aclrt.acl.handles import given, handle, null, optional
+from aclrt.acl.handles import given, handle, null
 from aclrt.stream import active as activation
 from aclrt.stream import label as labels_
 from aclrt.stream.context import current
@@ -46,7 +46,7 @@ def aclrtDestroyLabelList(labelList: LabelList | None) -> None:
 def aclrtSetLabel(label: Label | None, stream: Stream | None) -> None:
     """Set the label here in a model's stream. Errors: 100000, 107017, 507031, 107003, 207000, 107005, 507000."""
     label = handle(label, Label, "aclrtSetLabel", "label")
-    labels_.set_label(current(), label, optional(stream, Stream, "aclrtSetLabel", "stream"))
+    labels_.set_label(current(), label, handle(stream, Stream, "aclrtSetLabel", "stream"))
 
 
 def aclrtSwitchLabelByIndex(
@@ -55,7 +55,7 @@ def aclrtSwitchLabelByIndex(
     """Go on at the label whose 32-bit index `ptr` holds when the stream gets here. Errors: 100000, 107000, 107005."""
     asked = "aclrtSwitchLabelByIndex"
     address, labels = given(ptr, asked, "ptr"), handle(labelList, LabelList, asked, "labelList")
-    labels_.switch_by_index(current(), address, index(maxValue), labels, optional(stream, Stream, asked, "stream"))
+    labels_.switch_by_index(current(), address, index(maxValue), labels, handle(stream, Stream, asked, "stream"))
 
 
 def aclrtActiveStream(activeStream: Stream | None, stream: Stream | None) -> None:

@@ -12,7 +12,7 @@ from aclrt.acl.handles import given, handle, needed, null, optional
 from aclrt.graph import debug, task_edit, task_params
 from aclrt.graph.capture_stream import CaptureStream
 from aclrt.graph.task_structs import TaskParams
-from aclrt.model import build, names
+from aclrt.model import build, listing, names
 from aclrt.model import execute as runs
 from aclrt.model.model import Model
 from aclrt.stream.context import current
@@ -128,7 +128,7 @@ def aclmdlRIGetStreams(modelRI: Model | None, numStreams: int | None = None) -> 
     Errors: 107000 (NULL), 107017, 107004, 207000, 107039.
     """
     model = needed(modelRI, Model, "aclmdlRIGetStreams", "modelRI")
-    return task_params.get_streams(current(), model, None if numStreams is None else index(numStreams))
+    return listing.get_streams(current(), model, None if numStreams is None else index(numStreams))
 
 
 def aclmdlRIGetTasksByStream(stream: Stream | CaptureStream | None, numTasks: int | None = None) -> list[Task]:
@@ -138,7 +138,7 @@ def aclmdlRIGetTasksByStream(stream: Stream | CaptureStream | None, numTasks: in
     """
     if not isinstance(stream, CaptureStream):
         stream = needed(stream, Stream, "aclmdlRIGetTasksByStream", "stream")
-    return task_params.get_tasks_by_stream(stream, None if numTasks is None else index(numTasks))
+    return listing.get_tasks(stream, None if numTasks is None else index(numTasks))
 
 
 def aclmdlRITaskGetType(task: Task | None) -> TaskType:

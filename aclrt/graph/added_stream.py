@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.errors import fail
 from aclrt.base.place import here
 from aclrt.model.model import NotifyId
 from aclrt.task.task import NotifyRecordOp, NotifyWaitOp
@@ -38,6 +40,12 @@ class AddedStream:
         waits = model.npu.spec.wait_sqes
         tail.queue.append(NotifyRecordOp(notify=self.join), model.next_seq(), here(), waits)
         origin.queue.append(NotifyWaitOp(notify=self.join), model.next_seq(), here(), waits)
+
+    def check_paired(self) -> None:
+        """107000 when the capture never reached the step that pairs it (an End on the wrong thread; recorded)."""
+        if self.start.id is None:
+            title = self.hidden.model.title()
+            raise fail(Code.RT_PARAM_INVALID, f"execute {title}", f"added stream {self.user.id} was never paired", "capture it again")
 
     def before(self, execute: Stream) -> None:
         """SetNotifyBeforeExecute: the run starts after what the added stream has queued."""

@@ -14,6 +14,7 @@ from aclrt.graph.added_stream import AddedStream
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.graph.capture_sink import SINK
 from aclrt.graph.capture_stream import enter
+from aclrt.graph.orphan import gone
 from aclrt.graph.execution import GRAPH
 from aclrt.model.model import check_handle as check_model
 from aclrt.stream import context as contexts
@@ -127,6 +128,9 @@ def end(ctx: Context | None, stream: Stream, *, want_model: bool = True) -> Capt
     _check_place(ctx, stream, asked)
     if capture is None:
         raise fail(Code.RT_STREAM_NOT_CAPTURED, asked, f"stream {stream.id} is not capturing", "begin a capture first")
+    if not capture.model.alive:
+        _leave_orphan(stream)
+        raise gone(stream, asked)
     if not capture.original:
         raise fail(
             Code.RT_STREAM_CAPTURE_UNMATCHED,
@@ -152,7 +156,6 @@ def end(ctx: Context | None, stream: Stream, *, want_model: bool = True) -> Capt
     except BaseException:
         _exit_capture(model)
         if not model.is_sub:
-            _cancel_branches(model)
             model.discard()
         raise
     _exit_capture(model)
@@ -222,8 +225,7 @@ def _exit_capture(model: CaptureModel) -> None:
     if model.capturing:
         model.move("exit")
     for hidden in model.capture_events:
-        if hidden.event.capture is hidden:
-            hidden.event.capture = None
+        hidden.event.capture = None  # whatever it points at by now: also a later capture's record is forgotten (recorded)
 
 
 def cancel(stream: Stream) -> None:
@@ -232,29 +234,34 @@ def cancel(stream: Stream) -> None:
     if capture is None:
         return
     model: CaptureModel = capture.model
+    if not model.alive:
+        _leave_orphan(stream)
+        return
     for user in list(model.users):
         if user.capture_mode is not None:
             _exit_mode(user)
-    _cancel_branches(model)
-    _exit_capture(model)
-    if not model.is_sub:
-        model.discard()
-
-
-def _cancel_branches(model: CaptureModel) -> None:
-    """Branches that are still capturing end with the graph they are of."""
     for handle in model.cond_handles:
         for branch in handle.models:
             for user in list(branch.users):
                 if user.capture_mode is not None:
                     cancel(user)
+    _exit_capture(model)
+    if not model.is_sub:
+        model.discard()
+
+
+def _leave_orphan(stream: Stream) -> None:
+    """A stream whose branch is gone goes back to NONE."""
+    capture: Any = stream.capture
+    _exit_mode(stream)
+    capture.leave(stream)
 
 
 def get_info(stream: Stream) -> CaptureInfo:
     """aclmdlRICaptureGetInfo: the *stream's* status (acl_semantics 4.3). Errors: 107017."""
     streams.check_handle(stream, "aclmdlRICaptureGetInfo")
     capture: Any = stream.capture
-    return CaptureInfo(stream.status, capture.model if capture is not None else None)
+    return CaptureInfo(stream.status, capture.model if capture is not None and capture.model.alive else None)
 
 
 def exchange_mode(ctx: Context | None, mode: int) -> CaptureMode:
@@ -267,25 +274,26 @@ def exchange_mode(ctx: Context | None, mode: int) -> CaptureMode:
     return old
 
 
-def add_stream(ctx: Context | None, stream: Stream, model: Model) -> None:
+def add_stream(ctx: Context | None, stream: Stream | None, model: Model | None) -> None:
     """rtStreamAddToModel: pull a stream into a capture without an event (acl_semantics 5.8, recorded).
 
     Errors: 107017, 107000 (not a capture model), 207000 (branch, default stream), 107002, 107003, 107005, 507000 (not
     capturing), 107027 (captured elsewhere). Failures of the adding itself invalidate.
     """
     asked = "rtStreamAddToModel"
-    streams.check_handle(stream, asked)
-    check_model(model, asked)
-    if not isinstance(model, CaptureModel):
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{model.title()} is not a captured graph", "use the model of aclmdlRICaptureGetInfo")
+    for given in (stream, model):
+        if given is not None:
+            streams.check_handle(given, asked) if given is stream else check_model(given, asked)  # type: ignore[arg-type]
+    if stream is None or not isinstance(model, CaptureModel):
+        met = f"{model.title()} is not a captured graph" if model is not None and stream is not None else "the stream or the model is NULL"
+        raise fail(Code.RT_PARAM_INVALID, asked, met, "give a stream and the model of aclmdlRICaptureGetInfo")
     if model.is_sub:
         raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{model.title()} is a branch of a conditional task", "use a root graph")
     _check_place(ctx, stream, asked)
+    if any(added.user is stream for added in model.added):
+        return
     if not model.active:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"{model.title()} is {model.status.name}", "add streams while it is capturing")
-    capture: Any = stream.capture
-    if capture is not None and capture.model is model:
-        return
     try:
         streams.refuse_capturing(stream, asked)
         hidden = enter(model, stream, SINK, original=False, how="added by rtStreamAddToModel", added=True)

@@ -9,6 +9,7 @@ from aclrt.base.enums import ModelStatus
 from aclrt.base.errors import AclError, fail
 from aclrt.base.place import here
 from aclrt.base.states import Table
+from aclrt.graph.orphan import orphan
 from aclrt.model.model import Model
 from hw.chips import SqeKind
 from hw.driver import IdKind
@@ -160,7 +161,10 @@ class CaptureModel(Model):
             return
         self.alive = False
         for stream in list(self.users):
-            stream.capture.leave(stream)  # type: ignore[union-attr]
+            if self.is_sub:
+                orphan(stream)
+            else:
+                stream.capture.leave(stream)  # type: ignore[union-attr]
         driver = self.npu.driver
         for event in self.capture_events:
             event.discard()
@@ -188,6 +192,44 @@ class CaptureModel(Model):
         driver.free(IdKind.MODEL, self.id)
         if self in self.context.models:
             self.context.models.remove(self)
+
+    # --- rebuild ---------------------------------------------------------------------------------------------------
+
+    def lose_device(self) -> None:
+        """Branches are lost first. The next execute builds everything anew."""
+        driver = self.npu.driver
+        for handle in self.cond_handles:
+            for branch in handle.models:
+                branch.lose_device()
+            handle.free_notify()
+        self.unbind_sqs()
+        self.free_end_notify()
+        if self.loaded:
+            self.control(SqeKind.MODEL_DESTROY, model=self.id)
+            self.loaded = False
+        for queue in self.queues:
+            if queue.image is not None:
+                driver.image_free(queue.image)
+                queue.image = None
+            queue.sent = False
+            driver.free(IdKind.STREAM, queue.stream_id)
+        driver.free(IdKind.MODEL, self.id)
+
+    def realloc_stream_ids(self) -> None:
+        for stream in reversed(self.streams):
+            stream.id = stream.queue.stream_id = self.npu.alloc(IdKind.STREAM, f"rebuild {self.title()}")
+        for handle in self.cond_handles:
+            for branch in handle.models:
+                branch.realloc_stream_ids()
+
+    def resetup(self) -> None:
+        self.id = self.npu.alloc(IdKind.MODEL, "rebuild a graph")
+        for handle in self.cond_handles:
+            for branch in handle.models:
+                branch.resetup()
+
+    def rebind_streams(self) -> None:
+        """Nothing: SQs are bound by the next execute."""
 
     def unbind_sqs(self) -> int:
         """Give the SQs back to the pool; the images keep their SQEs. Returns how many were freed."""

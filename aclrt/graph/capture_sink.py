@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
-from aclrt.base.codes import AclErrorCode as Code
-from aclrt.base.enums import CaptureStatus, TaskGroupStatus
-from aclrt.base.errors import AclError, fail
+from aclrt.base.enums import CaptureStatus
+from aclrt.base.errors import AclError
 from aclrt.base.place import here
 from aclrt.graph import cascade, joining, task_group
 from aclrt.graph.capture_stream import CaptureStream
@@ -23,11 +22,17 @@ if TYPE_CHECKING:
 
 @final
 class CaptureSink:
-    """Keeps what it is given in the stream's hidden stream. Group rules first, then the cascade, then the task."""
+    """Keeps what it is given in the stream's hidden stream. An open task update first, then the group rules, then the cascade."""
 
     __slots__ = ()
 
-    def append(self, stream: Stream, op: Op) -> Task:
+    def append(self, stream: Stream, op: Op) -> Task | None:
+        if stream.update_sink is not None:
+            return stream.update_sink.append(stream, op)
+        return self.keep(stream, op)
+
+    def keep(self, stream: Stream, op: Op) -> Task:
+        """`append` for what the runtime itself adds: an update window does not refuse it."""
         capture = stream.capture
         assert isinstance(capture, CaptureStream)
         model = capture.model
@@ -60,17 +65,17 @@ class CaptureSink:
     def task_group(self, stream: Stream) -> AbstractContextManager[task_group.TaskGroup]:
         return task_group.scope(stream)
 
-    def kernel(self, stream: Stream, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> Task:
+    def kernel(self, stream: Stream, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> Task | None:
+        if stream.update_sink is not None:
+            return stream.update_sink.kernel(stream, kernel, args, blocks)
         capture = stream.capture
         assert isinstance(capture, CaptureStream)
-        if stream.group_status is TaskGroupStatus.UPDATE and not stream.npu.spec.launch_while_updating:
-            raise fail(Code.RT_STREAM_CAPTURED, "launch a kernel", f"{stream!r} has an open task update", "end the update first")
         npu = stream.npu
         bound = kernel.bind(npu.driver, args)
         handle = npu.driver.args_put(bound.values, bound.bases)
         op = KernelOp(kernel=kernel, args=args, blocks=blocks, program=kernel.program(npu.driver), handle=handle)
         try:
-            task = self.append(stream, op)
+            task = self.keep(stream, op)
         except BaseException:
             npu.driver.args_drop(handle)
             raise

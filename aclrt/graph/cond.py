@@ -184,7 +184,8 @@ class CondHandle:
         """Put an uncaptured model in the place of a branch whose capture was given up."""
         index = self.models.index(branch)
         branch.discard()  # first, so that its id is free for the new one
-        self.models[index] = fresh = self.model.npu.new_graph(self.model.context, sub_of=self)
+        fresh: CaptureModel = self.model.npu.new_graph(self.model.context, sub_of=self)
+        self.models[index] = fresh
         return fresh
 
     def move_to(self, model: CaptureModel) -> None:

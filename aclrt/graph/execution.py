@@ -16,6 +16,8 @@ class GraphExecution:
     """The `model.execution` of every root graph; holds no state. Order of the steps: acl_semantics 7.5."""
 
     def prepare(self, model: CaptureModel, stream: Stream) -> None:
+        for added in model.added:
+            added.check_paired()
         software_sq.build(model)
 
     def before_run(self, model: CaptureModel, stream: Stream) -> None:

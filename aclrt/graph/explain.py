@@ -137,5 +137,6 @@ def locate(npu: Npu, record: FaultRecord) -> str:
         return f"stream {record.stream_id}" + (f", launched at {place}" if place else "")
     task, place = _task_at(npu, record.sq, record.slot)
     model = queue.owner.model
-    path = model.root.fault_path(record.cond) if record.cond and hasattr(model, "root") else ""
+    branch_of = getattr(model, "parent_handle", None)  # a normal model has none
+    path = branch_of.where(record.cond) if branch_of is not None else ""
     return f"{model.title()}, stream {queue.stream_id}, {task or 'a task'}" + (f", launched at {place}" if place else "") + (f", {path}" if path else "")

@@ -13,6 +13,7 @@ from aclrt.task.task import EventRecordOp, EventResetOp, EventWaitOp, ExternalRe
 
 if TYPE_CHECKING:
     from aclrt.graph.capture_model import CaptureModel
+    from aclrt.graph.capture_sink import CaptureSink
     from aclrt.graph.capture_stream import CaptureStream
     from aclrt.stream.event import Event
     from aclrt.stream.stream import CapturingSink, Stream
@@ -188,10 +189,10 @@ def check_recorded(model: CaptureModel) -> None:
             )
 
 
-def append_resets(model: CaptureModel, stream: Stream, sink: CapturingSink) -> None:
+def append_resets(model: CaptureModel, stream: Stream, sink: CaptureSink) -> None:
     """One reset per captured event at the tail of the origin stream, so that the next run starts unset."""
     for hidden in list(model.capture_events):
         if hidden.task is not None:
-            sink.append(stream, EventResetOp(event=hidden.register))
+            sink.keep(stream, EventResetOp(event=hidden.register))
 
 

@@ -49,7 +49,9 @@ class Patches:
             return
         if self.host is None and not self.set_params:
             self.host = old
-        self.flying.append(Patch(self, model, stream, op))
+        patch = Patch(self, model, op)
+        self.flying.append(patch)
+        patch.send(stream)
 
     def landed(self, patch: Patch, model: CaptureModel) -> None:
         """The device executed `patch`, or dropped it with its stream."""
@@ -91,24 +93,30 @@ class Patches:
 
 @final
 class Patch:
-    """One patch task on its way: new SQE bytes in host memory the device reads when the update stream gets there."""
+    """One patch task on its way: new SQE bytes in host memory, which the device reads when the update stream gets there."""
 
-    __slots__ = ("handle", "image", "on_landed")
+    __slots__ = ("handle", "image", "model", "on_landed", "patches", "slot", "sqe")
 
-    def __init__(self, patches: Patches, model: CaptureModel, stream: Stream, op: KernelOp) -> None:
-        task, driver = patches.task, model.npu.driver
-        queue = task.queue
-        assert queue.image is not None
+    def __init__(self, patches: Patches, model: CaptureModel, op: KernelOp) -> None:
+        task = patches.task
+        assert task.queue.image is not None
+        self.patches = patches
+        self.model = model
         self.handle = op.handle
-        self.image = queue.image
+        self.image = task.queue.image
+        self.slot = task.slot
+        self.sqe = bytearray(encode(model.npu.driver, op, task.queue.stream_id, task.task_id))
         self.on_landed: Callable[[], None] | None = None
-        sqe = bytearray(encode(driver, op, queue.stream_id, task.task_id))
-        source = driver.host_register(sqe)
-        stream.live.append(stream, PatchOp(image=queue.image, slot=task.slot, source=source, slots=len(sqe) // SQE_BYTES))
+
+    def send(self, stream: Stream) -> None:
+        """Submit the copy; past the stream's update window, which refuses tasks of the user only."""
+        driver = self.model.npu.driver
+        source = driver.host_register(self.sqe)
+        stream.live.append(stream, PatchOp(image=self.image, slot=self.slot, source=source, slots=len(self.sqe) // SQE_BYTES))
 
         def land() -> None:
             driver.host_unregister(source)
-            patches.landed(self, model)
+            self.patches.landed(self, self.model)
             if self.on_landed is not None:
                 self.on_landed()
 

@@ -68,6 +68,8 @@ def _end_graphs(models: list[CaptureModel]) -> None:
         for handle in model.cond_handles:
             if handle.models:
                 handle.alloc_notify()
+        if not model.streams:
+            raise fail(Code.RT_INTERNAL_ERROR, f"execute {root.title()}", f"{model.title()} was never captured", "capture every branch")
         notify: NotifyId = model.end_notify if model is root else model.parent_handle.notify
         _append_end_record(model, notify)
 

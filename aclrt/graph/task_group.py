@@ -13,7 +13,7 @@ from aclrt.base.states import Table
 from aclrt.graph.patches import Patches
 from aclrt.stream import context as contexts
 from aclrt.stream import checks as streams
-from aclrt.task.task import GROUPABLE_KINDS, ActiveOp, KernelOp, Nop, TaskKind
+from aclrt.task.task import GROUPABLE_KINDS, ActiveOp, KernelOp, Nop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,8 +83,7 @@ def groupable(capture: CaptureStream, op: Op) -> bool:
     """Kernels of an AI core; on v200 also a fused kernel with a cube part (acl_semantics 8.1)."""
     if op.kind in GROUPABLE_KINDS:
         return True
-    fused = isinstance(op, KernelOp) and op.kind is TaskKind.FUSION
-    return fused and capture.npu.spec.fusion_kernels and op.kernel.core == "aic"  # type: ignore[attr-defined]
+    return isinstance(op, KernelOp) and op.fused and op.kernel.core == "aic" and capture.npu.spec.fusion_kernels
 
 
 def admit(model: CaptureModel, capture: CaptureStream, op: Op) -> None:

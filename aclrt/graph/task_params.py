@@ -106,11 +106,11 @@ def get_params(task: t.Task | None) -> TaskParams:
     """
     asked = "aclmdlRITaskGetParams"
     task, model = _of_root(task, asked)
-    if model is not None and not isinstance(model, CaptureModel):
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is of a built model", "only captured graphs have parameters")
     found = READ.get(type(task.op))
     if found is None or (isinstance(task.op, t.KernelOp) and task.type is TaskType.DEFAULT):
         raise fail(Code.RT_PARAM_INVALID, asked, f"{task!r} has no parameters", "ask aclmdlRITaskGetType first")
+    if model is not None and not isinstance(model, CaptureModel):
+        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is of a built model", "only captured graphs have parameters")
     kind, read = found
     return TaskParams(type=kind, taskGrp=task.group, **read(task.op))
 

@@ -62,11 +62,15 @@ class Window:
         """Match a launch with the next task of the group and patch that (acl_semantics 8.2).
 
         The slot is used up before anything else is checked, so a launch that fails then has used it. Errors: 507009 (no AI
-        core kernel), 107017 (graph destroyed), 507000 (more launches than tasks; another core), 107000 (full stream).
+        core kernel), 107017 (graph destroyed), 507000 (more launches than tasks; another core), 107027 (the stream is also
+        capturing; v200 takes it), 107000 (full stream).
         """
         if kernel.core == "aicpu":
             raise fail(Code.RT_TASK_TYPE_NOT_SUPPORT, f"launch of {kernel.name}", f"{self.group!r} holds AI core kernels", "end the update first")
         model, task = self._next(kernel)
+        if stream.capture is not None and not stream.npu.spec.launch_while_updating:
+            self.index += 1
+            refuse_capturing(stream, f"launch of {kernel.name}")
         driver = stream.npu.driver
         bound = kernel.bind(driver, args)
         self.index += 1
@@ -91,7 +95,7 @@ class Window:
         old = task.op
         if not task.alive or not isinstance(old, KernelOp):
             raise fail(Code.RT_INTERNAL_ERROR, asked, f"{task!r} is no kernel any more", "capture the group again")
-        if old.kernel.core != kernel.core:
+        if (old.kernel.core, old.fused) != (kernel.core, kernel.fused):
             met = f"{task!r} was captured as {old.kernel.name} for {old.kernel.core}, this is one for {kernel.core}"
             raise fail(Code.RT_INTERNAL_ERROR, asked, met, "update a task with a kernel of the same kind")
         spec = self.stream.npu.spec
@@ -208,7 +212,7 @@ async def update(group: TaskGroup, stream: Stream) -> AsyncIterator[Stream]:
     _open(stream.context, stream, group, staged=True)
     try:
         yield stream
+        update_end(stream.context, stream)
     except BaseException:
         abandon(stream)
         raise
-    update_end(stream.context, stream)

@@ -128,11 +128,9 @@ def end_task(ctx: Context | None, model: Model, stream: Stream | None) -> None:
     require_same(ctx, model, asked)
     if stream.model is not normal:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is not bound to {model.title()}", "bind it first")
-    if normal.loaded and normal.npu.spec.auto_split:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{model.title()} is complete", "end the tasks before aclmdlRIBuildEnd")
     assert stream.kept is not None
-    normal.alloc_end_notify()
     kept = stream.kept
+    normal.alloc_end_notify()
     kept.ends.append(kept.append(stream, NotifyRecordOp(notify=normal.end_notify)))
 
 

@@ -161,6 +161,24 @@ class Model:
             self.npu.driver.free(IdKind.NOTIFY, self.end_notify.id)
             self.end_notify.id = None
 
+    # --- rebuild (model.rebuild calls these in order) --------------------------------------------------------------
+
+    def lose_device(self) -> None:
+        """A device reset: SQs, SQE memory and every id are gone; tasks, labels and arguments stay."""
+        raise NotImplementedError
+
+    def realloc_stream_ids(self) -> None:
+        """Take a stream id for each stream again."""
+        raise NotImplementedError
+
+    def resetup(self) -> None:
+        """Take a model id and notify ids again."""
+        raise NotImplementedError
+
+    def rebind_streams(self) -> None:
+        """Put the streams on the device again, as far as they were."""
+        raise NotImplementedError
+
     def release(self) -> None:
         """What is freed before the destroy callbacks run: the end-graph notify and the model's device memory."""
 

@@ -35,6 +35,7 @@ class NormalModel(Model):
         self.label_allocator = LabelAllocator(self.npu)
         self.known_to_device = False
         self._released = False
+        self._ended = False  # had an end-graph notify when the device was reset
         context.models.append(self)
 
     # --- streams ---------------------------------------------------------------------------------------------------
@@ -111,6 +112,40 @@ class NormalModel(Model):
             self.release_stream(stream)
         self.context.models.remove(self)
         self.npu.driver.free(IdKind.MODEL, self.id)
+
+    # --- rebuild ---------------------------------------------------------------------------------------------------
+
+    def lose_device(self) -> None:
+        for stream in self.streams:
+            assert stream.kept is not None
+            fill.detach(self, stream.kept)
+        if self.known_to_device:
+            self.control(SqeKind.MODEL_DESTROY, model=self.id)
+            self.known_to_device = False
+        self._ended = self.end_notify.id is not None
+        self.free_end_notify()
+        driver = self.npu.driver
+        for stream in self.streams:
+            driver.free(IdKind.STREAM, stream.id)
+        driver.free(IdKind.MODEL, self.id)
+
+    def realloc_stream_ids(self) -> None:
+        for stream in reversed(self.streams):
+            stream.id = self.npu.alloc(IdKind.STREAM, f"rebuild {self.title()}")
+            assert stream.queue is not None
+            stream.queue.stream_id = stream.id
+
+    def resetup(self) -> None:
+        self.id = self.npu.alloc(IdKind.MODEL, "rebuild a model")
+        if self._ended:
+            self.alloc_end_notify()
+
+    def rebind_streams(self) -> None:
+        for stream in reversed(self.streams):
+            assert stream.kept is not None
+            fill.attach(self, stream.kept, head=stream.queue in self.heads)
+        if self.loaded:
+            fill.send(self)
 
     def __repr__(self) -> str:
         state = "destroyed" if not self.alive else "loaded" if self.loaded else "ended" if self.end_notify.id is not None else "building"

@@ -229,9 +229,9 @@ def query(event: Event) -> EventStatus:
     """aclrtQueryEvent (deprecated): old-mode events only. Errors: 107017, 107028, 207000."""
     asked = "aclrtQueryEvent"
     check_handle(event, asked)
-    refuse_captured(event, asked)
     if event.new_mode or event.flags & (EventFlag.EXTERNAL | EventFlag.IPC):
         raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{event!r} has no such state", "use aclrtQueryEventStatus")
+    refuse_captured(event, asked)
     return EventStatus.COMPLETE if event.latest is None or event.latest.done else EventStatus.NOT_READY
 
 

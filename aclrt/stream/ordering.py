@@ -154,6 +154,8 @@ def wait(
     `timeout_ms` is device time, 0 for no limit. Errors: 107017, 107000, 207000, 107002, 107003, 107024, 107029, 107031, 107032, 107034, 507000.
     """
     asked = "aclrtStreamWaitEvent" if flag is WaitFlag.DEFAULT else "aclrtStreamWaitEventWithFlag(EXTERNAL)"
+    if timeout_ms < 0:
+        raise _invalid(asked, f"timeout is {timeout_ms} ms", "give 0 for no limit, or more")
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)
     _refuse_mc2(event, asked)
@@ -211,8 +213,7 @@ def _wait_live(event: Event, stream: Stream, timeout_ms: int, asked: str) -> Non
             mark.at.hold_until(stream)
         return
     if event.new_mode:
-        same = mark is not None and mark.stream is stream and (stream.npu.spec.same_stream_shortcut or stream.update_sink is None)
-        if mark is None or same or mark.done:
+        if mark is None or (stream.npu.spec.same_stream_shortcut and (mark.stream is stream or mark.done)):
             return
         assert isinstance(mark.at, Register)
         stream.submit(EventWaitOp(event=mark.at, timeout_ms=timeout_ms))
@@ -237,8 +238,8 @@ def reset(ctx: Context | None, event: Event, stream: Stream | None) -> None:
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)
     _refuse_mc2(event, asked)
-    if event.new_mode:
-        raise _unsupported(asked, "new-mode events are never reset", "record the event again")
+    if event.new_mode or not event.waitable:
+        raise _unsupported(asked, f"{event!r} is never reset", "record the event again")
     contexts.require_same(ctx, stream, asked)
     if event.flags == events.OLD_DEFAULT and stream.npu.spec.event_reset_noop and stream.model is None:
         return

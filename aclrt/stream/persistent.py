@@ -60,8 +60,19 @@ class PersistentTasks:
     # --- the sink --------------------------------------------------------------------------------------------------
 
     def append(self, stream: Stream, op: Op) -> Task:
-        """Keep one operation. Errors: 507002 over the chip's task limit, where it does not split streams."""
+        """Keep one operation.
+
+        Errors: 107000 where the chip splits streams and the model is complete (recorded); 507002 over the task limit where
+        it does not split them.
+        """
         spec = stream.npu.spec
+        if spec.auto_split and stream.model is not None and stream.model.loaded:
+            raise fail(
+                Code.RT_PARAM_INVALID,
+                "submit a task",
+                f"{stream.model.title()} of stream {stream.id} is complete",
+                "submit tasks before aclmdlRIBuildEnd",
+            )
         nsqe = op.sqes(spec.wait_sqes)
         if self.queue.sqe_count + nsqe > spec.stream_task_limit and not spec.auto_split:
             raise fail(

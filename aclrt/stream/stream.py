@@ -22,7 +22,7 @@ from aclrt.stream import ordering, progress, transfer
 from aclrt.stream.checks import check_handle
 from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
-from aclrt.task.lower import LiveSink
+from aclrt.task.lower import REFUSED, LiveSink
 from aclrt.task.task import TaskSink
 
 if TYPE_CHECKING:
@@ -72,11 +72,15 @@ class CapturingSink(TaskSink, Protocol):
 
 
 class BoundTo(Protocol):
-    """The model a stream is bound to. `owned` are releases to call when it goes."""
+    """The model a stream is bound to. `owned` are releases to call when it goes; `loaded`: it is complete."""
 
     owned: list[Callable[[], None]]
+    labels: dict[int, Any]
+    loaded: bool
 
     def title(self) -> str: ...
+
+    def next_seq(self) -> int: ...
 
 
 @final
@@ -101,7 +105,7 @@ class Stream:
         self.sq = npu.driver.sq_open(stream_id, npu.spec.rtsq_depth)
         self.submitted = 0
         self.completed = 0
-        self.live: TaskSink = LiveSink(npu.driver)
+        self.live: TaskSink = REFUSED if flags & StreamFlag.DEVICE_USE_ONLY else LiveSink(npu.driver)
         self.sink: TaskSink = self.live
         # capture (graph writes these)
         self.status = CaptureStatus.NONE
@@ -147,6 +151,11 @@ class Stream:
         if self.flags & UNSUPPORTED_FLAGS:
             return False
         return self.npu.spec.persistent_capture or not self.persistent
+
+    @property
+    def takes_tasks(self) -> bool:
+        """False for a stream of the device's own."""
+        return not self.flags & StreamFlag.DEVICE_USE_ONLY
 
     def choose_sink(self) -> None:
         """Point `sink` at where tasks go now: capture first, then an open update window, then the bound model."""

@@ -243,20 +243,23 @@ def _memcpy_async(
     _check_ends(*ends, count, kind, asked)
     if ends[0].location is ends[1].location is Location.DEVICE and ends[0].address == ends[1].address:
         return
+    ends = _pageable(contexts.require(ctx, asked), stream, ends[0], ends[1], asked)
     contexts.require_same(ctx, stream, asked)
-    ends = _pageable(stream, ends[0], ends[1], asked)
     _submit(stream, *ends, lambda to, of, keep: CopyOp(dst=to, src=of, nbytes=count, keep=keep))
 
 
-def _pageable(stream: Stream, dst: End, src: End, asked: str) -> tuple[End, End]:
-    """The rule for pageable host memory. An H2D source is snapshotted: the caller may reuse it at once."""
+def _pageable(ctx: Context, stream: Stream, dst: End, src: End, asked: str) -> tuple[End, End]:
+    """The rule for pageable host memory; the mode that counts is the calling Context's (recorded).
+
+    An H2D source is snapshotted: the caller may reuse it at once.
+    """
     if Location.PAGEABLE not in (dst.location, src.location):
         return dst, src
     if stream.capturing:
         raise fail(
             Code.RT_PARAM_INVALID, asked, f"pageable host memory on capturing stream {stream.id}", "use memory of aclrtMallocHost"
         )
-    stream.context.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
+    ctx.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
     if src.location is Location.PAGEABLE:
         src = src._replace(buffer=bytearray(memoryview(src.buffer).cast("B")))
     return dst, src
@@ -266,15 +269,17 @@ def _submit(stream: Stream, dst: End, src: End, op: Any) -> None:
     """Submit a copy; temporary registrations end with it, or with the model that holds it."""
     to, of = _Registered(stream.npu, dst), _Registered(stream.npu, src)
     made: Op = op(to.address, of.address, (dst.buffer, src.buffer))
-    try:
+    if not (to.temporary or of.temporary):
         stream.submit(made)
-    except BaseException:
-        to.done()
-        of.done()
-        raise
-    if to.temporary or of.temporary:
-        stream.own(to.done)
-        stream.own(of.done)
+        return
+    # Such a copy is a synchronous one in stream order: never a task of a model or of an update window (recorded).
+    stream.check_failure("copy pageable memory")
+    if not stream.takes_tasks:
+        stream.npu.driver.copy(to.address, of.address, made.nbytes)  # type: ignore[attr-defined]
+    else:
+        stream.live.append(stream, made)
+    for end in (to, of):
+        stream.when(stream.submitted, end.done)
 
 
 def memcpy2d_async(
@@ -294,8 +299,8 @@ def memcpy2d_async(
     stream = resolve(ctx, stream, asked)
     ends = classify(stream.npu, dst, asked), classify(stream.npu, src, asked)
     _check_ends(ends[0], ends[1], 0, kind, asked)
+    ends = _pageable(contexts.require(ctx, asked), stream, ends[0], ends[1], asked)
     contexts.require_same(ctx, stream, asked)
-    ends = _pageable(stream, ends[0], ends[1], asked)
     _submit(
         stream,
         *ends,

@@ -17,7 +17,6 @@ from aclrt.task.task import KernelOp
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aclrt.stream.stream import Stream
     from aclrt.task.kernel import CoreName
     from hw.driver import Driver
 
@@ -64,8 +63,9 @@ class FusedKernel:
         return f"<FusedKernel {self.name} {self.core}>"
 
 
-def launch(stream: Stream, parts: Sequence[Part], blocks: int) -> None:
-    """Launch a fused kernel on a stream, wherever its tasks go now. Errors: see `Stream.launch_fused`."""
+def launch(stream: Any, parts: Sequence[Part], blocks: int) -> None:
+    """Launch a fused kernel on a Stream (this floor knows none), wherever its tasks go now. Errors: see
+    `Stream.launch_fused`."""
     asked = "launch a fused kernel"
     kernel: Any = FusedKernel(parts)
     if not stream.alive:

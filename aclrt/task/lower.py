@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.errors import fail
 from aclrt.task import task as t
 from aclrt.task.kernel import CORES
 from hw.chips import SqeKind
@@ -103,3 +105,19 @@ class LiveSink:
         stream.submitted = driver.submit_kernel(
             stream.sq, stream.next_task_id(), CORES[kernel.core], kernel.program(driver), handle, blocks, flags
         )
+
+
+@final
+class RefusedSink:
+    """The live sink of a stream for the device's own use: it takes no task (recorded: 507000)."""
+
+    __slots__ = ()
+
+    def append(self, stream: Any, op: t.Op) -> None:
+        raise fail(Code.RT_INTERNAL_ERROR, f"submit {op.type_name}", f"stream {stream.id} is for the device's own use", "use a plain stream")
+
+    def kernel(self, stream: Any, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
+        raise fail(Code.RT_INTERNAL_ERROR, f"launch {kernel.name}", f"stream {stream.id} is for the device's own use", "use a plain stream")
+
+
+REFUSED = RefusedSink()

@@ -82,6 +82,8 @@ class ArgTable:
             handle = self._free.pop()
             self.values[handle] = values
             self._bases[handle] = bases
+            if self._user_image[handle] != _NOBODY:  # an image still names the entry that was dropped
+                self._changed(handle)
         else:
             handle = len(self.values)
             self.values.append(values)
@@ -116,20 +118,16 @@ class ArgTable:
         if not self.live(handle):
             raise KeyError(f"args handle {handle}: no such entry; drop it once")
         self.values[handle] = _NONE
-        if self._user_image[handle] != _NOBODY:
-            self._changed(handle)
-            self._user_image[handle] = _NOBODY
-            self._many.pop(handle, None)
+        self._changed(handle)
         self._free.append(handle)
 
     def retire(self, handle: int) -> None:
         """End an entry that one task used and has run: `drop` without its questions."""
         if handle < len(self.values) and self.values[handle] is not _NONE:
+            self.values[handle] = _NONE
             if self._user_image[handle] != _NOBODY:
-                self.drop(handle)
-            else:
-                self.values[handle] = _NONE
-                self._free.append(handle)
+                self._changed(handle)
+            self._free.append(handle)
 
     def live(self, handle: int) -> bool:
         return 0 < handle < len(self.values) and self.values[handle] is not _NONE

@@ -67,6 +67,12 @@ def start(m: Machine, sq: Sq, target_id: int, head: int = 0) -> ModelSq:
     return target
 
 
+def _needs_model(sq: Sq) -> None:
+    """A user SQ has no slots to jump to and no run to end."""
+    if not isinstance(sq, ModelSq):
+        raise TaskFault(Status.ILLEGAL_PARAM, "branches need a model's SQ")
+
+
 def stream_active(m: Machine, sq: Sq, step: Step) -> int:
     assert step.sqe is not None
     start(m, sq, step.sqe["sq"])
@@ -87,6 +93,7 @@ def stream_switch(m: Machine, sq: Sq, step: Step) -> int:
     """True: the other SQ starts and this one's run is over. False: on with the next task."""
     assert step.sqe is not None
     f = step.sqe.fields
+    _needs_model(sq)
     load = m.memory.load_i32 if f["dtype"] == SwitchType.INT32 else m.memory.load_i64
     if not _COMPARE[f["cond"]](load(f["left"]), load(f["right"])):
         return NEXT
@@ -96,6 +103,7 @@ def stream_switch(m: Machine, sq: Sq, step: Step) -> int:
 
 def jump(m: Machine, sq: Sq, address: int) -> int:
     """To the label whose cell is at `address`: in this SQ, or by starting the label's SQ there and ending this."""
+    _needs_model(sq)
     target, slot = _LABEL.unpack(m.memory.read(address, _LABEL.size))
     if target == sq.id:
         return int(slot)
@@ -120,8 +128,9 @@ def label_switch(m: Machine, sq: Sq, step: Step) -> int:
 
 def condition(m: Machine, sq: Sq, step: Step) -> int:
     """Read the cell, start the branch it names; the notify wait behind waits for its end (acl_semantics 9.3)."""
-    if not isinstance(sq, ModelSq) or step.sqe is None:
-        raise TaskFault(Status.ILLEGAL_PARAM, "a condition needs a model's SQ")
+    _needs_model(sq)
+    assert isinstance(sq, ModelSq)
+    assert step.sqe is not None
     f = step.sqe.fields
     value, size, ctype = m.memory.load_i64(f["cell"]), f["size"], f["ctype"]
     if ctype == CondType.SWITCH:

@@ -28,8 +28,8 @@ STALE = -4
 """What `careful_task` answers when the SQ was stopped, or stopped and started again, while it slept."""
 
 
-def handler(step: Step) -> Any:
-    """What runs a step: a function of (machine, SQ, step)."""
+def handler(step: Any) -> Any:
+    """What runs a Step: a function of (machine, SQ, step)."""
     return call if step.pair is not None else HANDLERS.get(step.kind, bad)
 
 

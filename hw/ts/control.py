@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hw.chips import SQE_BYTES, Cqe, CqeKind, SqeKind, Status, WaitFlag
 from hw.registers import Event, Notify
 from hw.ts.fault import TaskFault
-from hw.ts.sq import IDLE, RingSq, Sq
+from hw.ts.sq import RingSq, Sq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,13 +101,14 @@ def take(m: Machine, notify: Notify, step: Step) -> int:
 
 
 def value_test(m: Machine, step: Step) -> Callable[[], bool]:
-    """The comparison of a WAIT_VALUE (acl_semantics 1.9): GEQ is signed, NOR is 'not all bits of cell | value set'."""
+    """The comparison of a WAIT_VALUE (acl_semantics 1.9): GEQ is signed 64-bit (a single byte is zero-extended), NOR
+    is 'not all bits of cell | value are set'."""
     assert step.sqe is not None
     f = step.sqe.fields
     address, value, flag, wide = f["address"], f["value"], f["flag"], f["width"] == 8
     load = m.memory.load_u64 if wide else m.memory.load_u8
     ones = _M64 if wide else 0xFF
-    sign = (ones >> 1) + 1
+    sign = (ones >> 1) + 1 if wide else 0
     value &= ones
     if flag == WaitFlag.EQ:
         return lambda: load(address) == value
@@ -163,11 +164,8 @@ def model_execute(m: Machine, sq: Sq, step: Step) -> int:
     if model.busy:
         sq.park(step, model)
         return PARK
-    missing = [id for id in model.sqs if id not in m.models.sqs]
-    if missing:
-        raise TaskFault(Status.ILLEGAL_PARAM, f"model {model.id}: SQs {missing} are not bound")
-    if any(m.models.sqs[id].state is not IDLE for id, head in model.sqs.items() if head):
-        raise TaskFault(Status.ILLEGAL_PARAM, f"model {model.id}: a head SQ runs")
+    if not m.models.ready(model):
+        raise TaskFault(Status.ILLEGAL_PARAM, f"model {model.id} has SQs that are not bound")
     m.models.start(model, sq)
     return NEXT
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from hw.chips import CqeKind, SqeFlag, SqeKind, Status
+from hw.chips import SQE_BYTES, CqeKind, SqeFlag, SqeKind, Status
 from hw.ts.careful import STALE, careful_task, decode_slot, handler
-from hw.ts.control import NEXT, PARK, RunFailed
-from hw.ts.fault import TaskFault
-from hw.ts.program import Step
+from hw.ts.control import PARK, RunFailed
+from hw.ts.program import Cell, Step
 from hw.ts.replay import unwrap
 from hw.ts.segment import on_worker
 from hw.ts.sq import IDLE
@@ -30,6 +29,8 @@ _KERNEL = int(SqeKind.KERNEL)
 _PLACE_HOLDER = int(SqeKind.PLACE_HOLDER)
 _WR_CQE = int(SqeFlag.WR_CQE)
 _ONE_SHOT = int(SqeFlag.ONE_SHOT)
+_KEPT = frozenset({SqeKind.EVENT_WAIT, SqeKind.NOTIFY_WAIT, SqeKind.MODEL_EXECUTE})
+_KEEP = 256
 
 _STRIDE = 64
 _LOOK_NS = 100_000
@@ -164,30 +165,38 @@ def _task(m: Machine, sq: RingSq, kind: int, flags: int, program: int, handle: i
         sq.head += 1
         sq.stale |= sq.stopping
         return
+    cell = _decode(m, buffer, slot)
+    if isinstance(cell, Step):
+        run = handler(cell)
+        while run(m, sq, cell) == PARK:
+            yield
+            if sq.serial != serial:
+                return
+    else:
+        fn, values = cell
+        fn(*values)
+    sq.head += 1
+    if flags & _WR_CQE:
+        m.after_kernel(sq, sq.head, _WR_CQE, 0)
+
+
+def _decode(m: Machine, buffer: bytearray, slot: int) -> Cell:
+    """The cell of a ring's slot. Waits and executes of one kind come again and again, bit for bit but for the task
+    id: those steps are kept by their bytes."""
+    at = slot << 6
+    key = bytes(buffer[at : at + 4] + buffer[at + 8 : at + SQE_BYTES])
+    kept = m.steps.get(key)
+    if kept is not None:
+        return kept
     sqe = decode_slot(m, buffer, slot)
     if sqe is not None and sqe.kind in m.sdma.KINDS:
-        m.sdma.run(sqe)
-    else:
-        cell = m.decoder.decode(buffer, slot)
-        if isinstance(cell, Step):
-            run = handler(cell)
-            while (answer := run(m, sq, cell)) == PARK:
-                yield
-                if sq.serial != serial:
-                    return
-            _must_go_on(answer)
-        else:
-            fn, values = cell
-            fn(*values)
-    sq.head += 1
-    if flags & _WR_CQE and sqe is not None:
-        m.post_task(CqeKind.TASK, sq, sqe.task_id, sq.head - 1 + (sqe.slots or 1))
-
-
-def _must_go_on(answer: int) -> None:
-    """A user SQ has no slots to jump to and no run to end."""
-    if answer != NEXT:
-        raise TaskFault(Status.ILLEGAL_PARAM, "branches need a model's SQ")
+        return m.sdma.run, (sqe,)
+    cell = m.decoder.decode(buffer, slot) if sqe is None else m.decoder.cell(sqe, slot)
+    if isinstance(cell, Step) and cell.pair is None and cell.kind in _KEPT:
+        if len(m.steps) >= _KEEP:
+            m.steps.clear()
+        m.steps[key] = cell
+    return cell
 
 
 def _careful(m: Machine, sq: RingSq) -> Generator[None, None, None]:
@@ -203,7 +212,6 @@ def _careful(m: Machine, sq: RingSq) -> Generator[None, None, None]:
         answer = yield from careful_task(m, sq, cell, sqe)
         if answer == STALE or sq.serial != serial:
             return
-        _must_go_on(answer)
         sq.head += 1
         if sqe is not None and sqe.flags:
             m.after_kernel(sq, sq.head, sqe.flags, sqe.fields.get("args", 0))

@@ -19,7 +19,7 @@ from hw.ring import CqRing
 from hw.ts.fault import FaultLog, FaultRecord, TaskFault
 from hw.ts.images import Images
 from hw.ts.model import Models
-from hw.ts.program import Decoder
+from hw.ts.program import Decoder, Step
 from hw.ts.sq import PARKED, ModelSq, RingSq, RunQueue, Sq
 
 if TYPE_CHECKING:
@@ -46,12 +46,13 @@ class Machine:
         self.sdma = Sdma(memory)
         self.workers = Workers()
         self.pools = aicpu.pools(chip.spec)
-        self.events = EventFile(chip.spec.max_events, clock.now_ns)
+        self.events = EventFile(chip.spec.max_events, clock)
         self.notifies = NotifyFile(chip.spec.max_notifies)
         self.decoder = Decoder(chip, memory, self.args, self.kernels, self.sdma, self.events, self.notifies)
         self.models = Models(queue, self.notifies, self.observers)
         self.images = Images(self.decoder)
         self.rings: dict[int, RingSq] = {}
+        self.steps: dict[bytes, Step] = {}  # decoded waits of user SQs, by their bytes without the task id
         self.cq = CqRing()
         self.faults = FaultLog()
         self.execute_timeout_ns = 0  # 0: none; looked at under the virtual clock

@@ -39,16 +39,18 @@ class Model(Signal):
     """SQs that want to execute a busy model sleep on it.
 
     Invariants: `run`, `active` and the sleepers are those of a root and stay empty on a sub model; `active` counts
-    the tree's SQs that are not IDLE; `sqs` maps each SQ id to whether MODEL_EXECUTE or COND starts it (head).
+    the tree's SQs that are not IDLE; `sqs` maps each SQ id to whether MODEL_EXECUTE or COND starts it (head);
+    `heads` are those bound, None when a binding changed since they were looked up.
     """
 
-    __slots__ = ("active", "id", "loaded", "notify", "root", "run", "sqs")
+    __slots__ = ("active", "heads", "id", "loaded", "notify", "root", "run", "sqs")
 
     def __init__(self, id: int) -> None:
         super().__init__()
         self.id = id
         self.root: Model = self
         self.sqs: dict[int, bool] = {}
+        self.heads: list[ModelSq] | None = None
         self.notify: Notify | None = None
         self.loaded = False
         self.run: Run | None = None
@@ -81,6 +83,7 @@ class Models:
         model = self.models.setdefault(model_id, Model(model_id))
         model.root = self.models.setdefault(root_id, Model(root_id))
         model.sqs[sq_id] = head
+        model.heads = None
         self._owners[sq_id] = model
         if sq_id in self.sqs:
             self.sqs[sq_id].root = model.root
@@ -91,6 +94,7 @@ class Models:
         if model is None or sq_id not in model.sqs or model.root.busy:
             return False
         del model.sqs[sq_id]
+        model.heads = None
         self._owners.pop(sq_id, None)
         if sq_id in self.sqs:
             self.sqs[sq_id].root = None
@@ -124,8 +128,13 @@ class Models:
         self.sqs[sq.id] = sq
         owner = self._owners.get(sq.id)
         sq.root = owner.root if owner is not None else None
+        if owner is not None:
+            owner.heads = None
 
     def unbind(self, sq_id: int) -> ModelSq:
+        owner = self._owners.get(sq_id)
+        if owner is not None:
+            owner.heads = None
         return self.sqs.pop(sq_id)
 
     # -- runs -----------------------------------------------------------------------------------------------------
@@ -134,17 +143,22 @@ class Models:
         """Every bound SQ of a root model and its sub models, by id."""
         return [sq for _, sq in sorted(self.sqs.items()) if sq.root is root]
 
+    def ready(self, model: Model) -> bool:
+        """Whether every SQ of the model is bound; then `model.heads` is up to date."""
+        if model.heads is None and all(sq_id in self.sqs for sq_id in model.sqs):
+            model.heads = [self.sqs[sq_id] for sq_id, head in model.sqs.items() if head]
+        return model.heads is not None
+
     def start(self, model: Model, exe: Sq) -> None:
-        """Begin a run: the end-graph notify starts clear, the head SQs at head 0. The model is not busy."""
+        """Begin a run: the end-graph notify starts clear, the head SQs at head 0. The model is `ready`, not busy."""
         model.run = Run(exe)
         if model.notify is not None:
             model.notify.set = False
             model.notify.error = None
         if self._observers:
             self._observers.model_start(model.id, exe.id)
-        for sq_id, head in model.sqs.items():
-            if head:
-                self.activate(self.sqs[sq_id], 0)
+        for sq in model.heads or ():
+            self.activate(sq, 0)
 
     def activate(self, sq: ModelSq, head: int) -> None:
         """Start an idle SQ. `head` is 0 but for a label of another SQ."""

@@ -43,6 +43,9 @@ class NullScheduler:
     def run_pass(self) -> None:
         """Nothing is ever ready."""
 
+    def nudge(self) -> None:
+        """Time never jumps."""
+
     def drain(self) -> None:
         while (cqe := self.machine.cq.take(self.cq_filter)) is not None:
             if self.listener is not None:

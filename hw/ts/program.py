@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from hw.registers import Event, EventFile, Notify, NotifyFile
     from hw.ts.sq import ModelSq
 
-__all__ = ["OP_CONTROL", "OP_EVENT", "OP_NOTIFY", "OP_RUN", "OP_SLOW", "Cell", "Decoder", "Image", "Segment", "Step"]
+__all__ = ["OP_CONTROL", "OP_RUN", "OP_SLOW", "Cell", "Decoder", "Image", "Parked", "Segment", "Step", "same_cell"]
 
-OP_RUN, OP_SLOW, OP_EVENT, OP_NOTIFY, OP_CONTROL = range(5)
-"""What the fast loop tells apart: a light segment, one not measured yet or not light, the two plain waits, the rest."""
+OP_RUN, OP_SLOW, OP_CONTROL = range(3)
+"""What the replay loop tells apart: a light segment, one not measured yet or not light, a control step."""
 
 SEGMENT_TASKS = 512
 _NS_PER_MS = 1_000_000
@@ -112,6 +112,10 @@ class Decoder:
             sqe = self.chip.decode(buffer, slot * SQE_BYTES)
         except SqeError as exc:
             return Step(slot, None, str(exc))
+        return self.cell(sqe, slot, image)
+
+    def cell(self, sqe: Sqe, slot: int, image: Image | None = None) -> Cell:
+        """The cell of a decoded SQE."""
         try:
             return self._cell(sqe, slot, image)
         except ValueError as exc:  # a register the chip does not have
@@ -152,10 +156,28 @@ class Decoder:
             self.memory.store_u8(address, 1)
 
 
+class Parked(Exception):
+    """A wait among the calls of a segment has to wait: the loop looks at the slot and parks there."""
+
+
+def _pass_event(event: Event) -> None:
+    """EVENT_WAIT without a time-out, as a call of a segment: satisfied waits cost no more than that."""
+    if not event.recorded:
+        raise Parked
+
+
+def _pass_notify(notify: Notify) -> None:
+    """NOTIFY_WAIT without a time-out, as a call of a segment. An end-graph notify takes the long way."""
+    if not notify.set or notify.on_taken is not None or notify.error is not None:
+        raise Parked
+    notify.set = False
+
+
 @final
 class Segment:
-    """A run of plain tasks: slots start .. stop-1, one (fn, args) pair each. `parts` is how it is run when it is not
-    light: (on a worker?, from, to) by index, as last measured; empty until it was."""
+    """A run of tasks that are called: slots start .. stop-1, one (fn, args) pair each, plain waits among them.
+    `parts` is how it is run when it is not light: (on a worker?, from, to) by index, as last measured; empty until
+    it was."""
 
     __slots__ = ("pairs", "parts", "start", "stop")
 
@@ -177,8 +199,8 @@ class Image:
     """The SQE memory of one model stream and its decode cache.
 
     Invariants: cells[i] == decode(bytes of slot i), None standing for a slot never written (all zero);
-    `steps` is None, or covers slots 0 .. compiled tail in order with `starts` beside it, and its segments hold the
-    very pairs of `cells`.
+    `steps` is None, or covers slots 0 .. compiled tail in order with `starts` beside it, and its segments hold
+    `_entry` of the cells.
     """
 
     __slots__ = (
@@ -248,11 +270,11 @@ class Image:
         self.cells[slot] = cell
         if self.steps is None:
             return
-        if type(old) is tuple and type(cell) is tuple and slot < self._tail:
-            entry = self.steps[bisect_right(self.starts, slot) - 1]
-            if entry[0] <= OP_SLOW:
-                segment = entry[1]
-                segment.pairs[slot - segment.start] = cell
+        pair = _entry(cell)
+        if pair is not None and old is not None and _entry(old) is not None and slot < self._tail:
+            op, segment, pairs = self.steps[bisect_right(self.starts, slot) - 1]
+            if op != OP_CONTROL:
+                pairs[slot - segment.start] = pair
                 return
         self._forget_steps()
 
@@ -305,17 +327,19 @@ class Image:
         starts: list[int] = []
         slot = 0
         while slot < tail:
-            cell = self.cell(slot)
             starts.append(slot)
-            if isinstance(cell, Step):
-                steps.append((_op(cell), cell, cell.cell))
-                slot += cell.span
-                continue
-            first, limit = slot, min(tail, slot + SEGMENT_TASKS)
-            while slot < limit and type(self.cells[slot]) is tuple:
+            pairs: list[Pair] = []
+            while slot < tail and len(pairs) < SEGMENT_TASKS and (pair := _entry(self.cell(slot))) is not None:
+                pairs.append(pair)
                 slot += 1
-            segment = Segment(first, self.cells[first:slot])
-            steps.append((OP_SLOW, segment, segment.pairs))
+            if pairs:
+                segment = Segment(starts[-1], pairs)
+                steps.append((OP_SLOW, segment, pairs))
+            else:
+                step = self.cell(slot)
+                assert isinstance(step, Step)
+                steps.append((OP_CONTROL, step, None))
+                slot += step.span
         self.steps, self.starts, self._tail = steps, starts, tail
 
     def locate(self, slot: int) -> tuple[int, int]:
@@ -326,19 +350,23 @@ class Image:
         skip = slot - self.starts[index]
         if skip and self.steps is not None:
             op, step, _ = self.steps[index]
-            if op > OP_SLOW or slot >= step.stop:
+            if op == OP_CONTROL or slot >= step.stop:
                 return index + 1, 0
         return index, skip
 
 
-def _op(step: Step) -> int:
-    if step.pair is None and step.sqe is not None and not step.sqe.flags & _WR_CQE:
-        if step.kind is SqeKind.EVENT_WAIT:
-            return OP_EVENT
-        f = step.sqe.fields
-        if step.kind is SqeKind.NOTIFY_WAIT and not f.get("count", 0) and f.get("clear", 1):
-            return OP_NOTIFY
-    return OP_CONTROL
+def _entry(cell: Cell) -> Pair | None:
+    """What stands for a cell in a segment; None for a step that ends the segment."""
+    if isinstance(cell, tuple):
+        return cell
+    if cell.pair is not None or cell.sqe is None or cell.timeout_ns or cell.sqe.flags & _WR_CQE:
+        return None
+    if cell.kind is SqeKind.EVENT_WAIT:
+        return _pass_event, (cell.cell,)
+    f = cell.sqe.fields
+    if cell.kind is SqeKind.NOTIFY_WAIT and not f.get("count", 0) and f.get("clear", 1):
+        return _pass_notify, (cell.cell,)
+    return None
 
 
 def same_cell(a: Cell | None, b: Cell | None) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hw.chips import CqeKind, Status
 from hw.ts.careful import careful_model, handler
 from hw.ts.control import NEXT, PARK, RunFailed
-from hw.ts.program import OP_EVENT, OP_NOTIFY, OP_RUN, OP_SLOW
+from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked
 from hw.ts.segment import run_segment
 
 if TYPE_CHECKING:
@@ -46,40 +46,33 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
     index, skip = image.locate(sq.head)
     end = len(steps)
     while index < end:
-        op, step, cell = steps[index]
+        op, step, calls = steps[index]
         if op == OP_RUN and not skip:
-            it = iter(cell)
-            try:
-                for fn, values in it:
-                    fn(*values)
-            except Exception:
-                sq.head = step.stop - length_hint(it) - 1
-                raise
-            queue.budget -= len(cell)
+            it = iter(calls)
+            while True:
+                try:
+                    for fn, values in it:
+                        fn(*values)
+                    break
+                except Parked:
+                    sq.head = step.stop - length_hint(it) - 1
+                    waiting = image.cells[sq.head]
+                    while handler(waiting)(m, sq, waiting) == PARK:
+                        yield
+                        if sq.stale:
+                            return False
+                except Exception:
+                    sq.head = step.stop - length_hint(it) - 1
+                    raise
+            queue.budget -= len(calls)
             index += 1
             if queue.budget > 0 or index == end or not queue.over():
                 continue
             if queue.late:
-                steps[index - 1] = (OP_SLOW, step, cell)
+                steps[index - 1] = (OP_SLOW, step, calls)
                 step.parts = []
             sq.head = step.stop
-        elif op == OP_EVENT and cell.recorded:
-            index += 1
-            continue
-        elif op == OP_NOTIFY and cell.set and cell.on_taken is None and cell.error is None:
-            cell.set = False
-            index += 1
-            continue
-        elif op <= OP_SLOW:
-            if not (yield from run_segment(m, sq, steps, index, skip)):
-                return sq.stopping
-            index, skip = index + 1, 0
-            if sq.stopping:
-                return True
-            if queue.budget > 0 or index == end or not queue.over():
-                continue
-            sq.head = step.stop
-        else:
+        elif op == OP_CONTROL:
             sq.head = step.slot
             answer = _control(m, sq, step)
             if answer == PARK:
@@ -100,6 +93,13 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
                 return False
             if queue.budget > 0 or index >= end or not queue.over():
                 continue
+        else:
+            if not (yield from run_segment(m, sq, steps, index, skip)):
+                return sq.stopping
+            index, skip = index + 1, 0
+            if queue.budget > 0 or index == end or not queue.over():
+                continue
+            sq.head = step.stop
         sq.make_ready()
         yield
         if sq.stale:
@@ -108,6 +108,7 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
 
 
 def _control(m: Machine, sq: ModelSq, step: Step) -> int:
+    """Run a control step; its TASK CQE if it asks for one."""
     answer: int = handler(step)(m, sq, step)
     if answer != PARK and step.sqe is not None and step.sqe.flags & 1:
         m.post_task(CqeKind.TASK, sq, step.sqe.task_id, step.slot)

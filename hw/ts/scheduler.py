@@ -49,19 +49,21 @@ class Scheduler:
         self.queue = RunQueue(self._kick)
         self.machine = Machine(chip, memory, clock, self.queue)
         self._policy = policy if policy is not None else RoundRobin()
+        self._virtual = clock.virtual
         self._fast = isinstance(self._policy, RoundRobin)
         if not self._fast or clock.virtual:
             self.queue.slice_tasks = max(1, getattr(self._policy, "slice_tasks", 1))
             self.machine.offload = False
         self._mode()
         if isinstance(clock, VirtualClock):
-            clock.on_arm = self._heard
+            clock.on_arm = self.nudge
         self.machine.call_threadsafe = self._call_threadsafe
         self.machine.cq.on_full = self.drain
         memory.on_write = self._memory_written
         self.listener: Callable[[Cqe], None] | None = None
         self.cq_filter: Callable[[bytes], bool] | None = None
         self.on_stuck: Callable[[], None] | None = None
+        self._moved: list[Sq] = []  # user SQs that had a turn in this pass; their heads are told at its end
         self._quiet = 0  # passes without work or a word from the host; only under the virtual clock
         self._stuck_told = False
         self._draining = False
@@ -90,7 +92,7 @@ class Scheduler:
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(call)
 
-    def _heard(self) -> None:
+    def nudge(self) -> None:
         """The host said something: time stands still a little longer, and a sleeping device looks around."""
         self._quiet = 0
         self._stuck_told = False
@@ -99,7 +101,7 @@ class Scheduler:
 
     def _memory_written(self, address: int, nbytes: int) -> None:
         if self.machine.polling:
-            self._heard()
+            self.nudge()
 
     def run_pass(self) -> None:
         """Run ready SQs for one slice, hand up the completions, see to it that there is a next pass if one is due."""
@@ -111,6 +113,10 @@ class Scheduler:
             self._turns()
             if machine.polling:
                 machine.poll()
+            for sq in self._moved:
+                if sq.report is not None:
+                    sq.report()
+            self._moved.clear()
             if len(machine.cq):
                 self._quiet = 0
                 self.drain()
@@ -128,7 +134,7 @@ class Scheduler:
 
     def _turns(self) -> None:
         queue = self.queue
-        ready = queue.ready
+        ready, moved = queue.ready, self._moved
         queue.open_slice()
         if self.queue.slice_tasks is not None:
             self._counted_turns()
@@ -137,8 +143,8 @@ class Scheduler:
             sq = ready.popleft()
             sq.state = RUNNING
             sq.resume()
-            if sq.report is not None:
-                sq.report()
+            if sq.report is not None and sq not in moved:
+                moved.append(sq)
             queue.budget -= 1
             if queue.budget <= 0 and queue.over():
                 return
@@ -147,7 +153,7 @@ class Scheduler:
 
     def _counted_turns(self) -> None:
         queue, policy, fast = self.queue, self._policy, self._fast
-        ready = queue.ready
+        ready, moved = queue.ready, self._moved
         for _ in range(PASS_TURNS):
             if not ready and not (self.machine.polling and self.machine.poll()):
                 return
@@ -157,8 +163,8 @@ class Scheduler:
             queue.budget = queue.slice_tasks or 1
             sq.state = RUNNING
             sq.resume()
-            if sq.report is not None:
-                sq.report()
+            if sq.report is not None and sq not in moved:
+                moved.append(sq)
 
     def _rest(self) -> None:
         """Nothing is ready under the virtual clock: wait until the host is quiet, then jump to the next deadline."""
@@ -201,12 +207,12 @@ class Scheduler:
         """There is something in the ring."""
         if sq.state is IDLE and not sq.failed:
             sq.make_ready()
-        self._quiet = 0
-        self._stuck_told = False
+        if self._virtual:
+            self.nudge()
 
     def abort_ring(self, sq: RingSq) -> None:
         """Drop what is queued; what runs on a worker or in device time stops at its end."""
-        self._heard()
+        self.nudge()
         if sq.busy:
             sq.stopping = True
             return
@@ -243,7 +249,7 @@ class Scheduler:
         """End a model's run: every SQ stops at its task boundary, then its end-graph wait ends with MODEL_ABORTED."""
         model = self.machine.models.models.get(model_id)
         if model is not None:
-            self._heard()
+            self.nudge()
             self.machine.models.fail(model.root, Status.MODEL_ABORTED, -1, None)
 
     # -- looks ----------------------------------------------------------------------------------------------------

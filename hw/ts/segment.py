@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hw.engines.core import HEAVY_NS
-from hw.ts.program import OP_RUN, OP_SLOW, Segment
+from hw.ts.careful import handler
+from hw.ts.control import PARK
+from hw.ts.program import OP_RUN, OP_SLOW, Parked, Segment
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from hw.engines.core import Pair
     from hw.ts.machine import Machine
     from hw.ts.program import StepEntry
-    from hw.ts.sq import Sq
+    from hw.ts.sq import ModelSq, Sq
 
 __all__ = ["on_worker", "run_segment"]
 
@@ -30,7 +32,7 @@ PART_NS = 300_000
 
 
 def run_segment(
-    m: Machine, sq: Sq, steps: list[StepEntry], index: int, skip: int
+    m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int
 ) -> Generator[None, None, bool]:
     """Run `steps[index]` from its task `skip` on. False: the SQ was stopped or its program changed; look at
     `sq.head` and `sq.stopping`."""
@@ -41,7 +43,7 @@ def run_segment(
 
 
 def _measured(
-    m: Machine, sq: Sq, steps: list[StepEntry], index: int, skip: int
+    m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int
 ) -> Generator[None, None, bool]:
     """Task by task, with the clock beside it; afterwards the segment knows its parts."""
     segment: Segment = steps[index][1]
@@ -58,7 +60,12 @@ def _measured(
             times.append(max(spent, HEAVY_NS))
             continue
         before = perf_counter_ns()
-        fn(*values)
+        try:
+            fn(*values)
+        except Parked:
+            if not (yield from _wait(m, sq)):
+                return False
+            before = perf_counter_ns()
         now = perf_counter_ns()
         times.append(now - before)
         if now > queue.slice_end and at + 1 < len(pairs):
@@ -96,7 +103,7 @@ def _may_leave(m: Machine, pair: Pair) -> bool:
     return kernel.offload is not False if kernel is not None else pair[0] is np.copyto
 
 
-def _in_parts(m: Machine, sq: Sq, segment: Segment) -> Generator[None, None, bool]:
+def _in_parts(m: Machine, sq: ModelSq, segment: Segment) -> Generator[None, None, bool]:
     queue, pairs = m.queue, segment.pairs
     for on_thread, first, end in segment.parts:
         sq.head = segment.start + first
@@ -109,12 +116,18 @@ def _in_parts(m: Machine, sq: Sq, segment: Segment) -> Generator[None, None, boo
                 return False
             continue
         it = iter(pairs[first:end])
-        try:
-            for fn, values in it:
-                fn(*values)
-        except Exception:
-            sq.head = segment.start + end - length_hint(it) - 1
-            raise
+        while True:
+            try:
+                for fn, values in it:
+                    fn(*values)
+                break
+            except Parked:
+                sq.head = segment.start + end - length_hint(it) - 1
+                if not (yield from _wait(m, sq)):
+                    return False
+            except Exception:
+                sq.head = segment.start + end - length_hint(it) - 1
+                raise
         queue.budget -= end - first
         if perf_counter_ns() > queue.slice_end and end < len(pairs):
             sq.head = segment.start + end
@@ -123,6 +136,16 @@ def _in_parts(m: Machine, sq: Sq, segment: Segment) -> Generator[None, None, boo
             yield
             if sq.stale:
                 return False
+    return True
+
+
+def _wait(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
+    """Park at the wait at `sq.head` until it passes; False: stopped, or the program changed."""
+    step = sq.image.cells[sq.head]
+    while handler(step)(m, sq, step) == PARK:
+        yield
+        if sq.stale:
+            return False
     return True
 
 

@@ -141,10 +141,24 @@ class GraphCalls(Names):
         return listing[stream][task] if stream < len(listing) and task < len(listing[stream]) else None
 
     def model_tasks(self, a: Args, out: Out) -> None:
-        out["streams"] = [[int(acl.aclmdlRITaskGetType(task)) for task in tasks] for tasks in self._listing(a)]
+        """Types of all tasks; a recording writes a task whose type was refused as the negative code."""
+        listing = self._listing(a)
+        out["streams"] = [[_type_of(task) for task in tasks] for tasks in listing]
 
-    def task_seq_ids(self, a: Args, out: Out) -> None:
-        out["seq"] = [[acl.aclmdlRITaskGetSeqId(task) for task in tasks] for tasks in self._listing(a)]
+    def task_seq_ids(self, a: Args, out: Out) -> int | None:
+        """The recording's output variables are 0 before each call, and a refused call leaves them so."""
+        refused: int | None = None
+        out["pre"] = True
+        listing = self._listing(a)
+        del out["pre"]
+        out["seq"] = [[0] * len(tasks) for tasks in listing]
+        for ids, tasks in zip(out["seq"], listing, strict=True):
+            for at, task in enumerate(tasks):
+                try:
+                    ids[at] = acl.aclmdlRITaskGetSeqId(task)
+                except aclrt.AclError as error:
+                    refused = error.code
+        return refused
 
     def task_get_params(self, a: Args, out: Out) -> int | None:
         task = self._task(a, out)
@@ -180,7 +194,7 @@ class GraphCalls(Names):
         return None
 
     def task_set_kernel(self, a: Args, out: Out) -> int | None:
-        """Reads the task's parameters and writes them back as a kernel's, whatever the reading gave."""
+        """Reads the task's parameters and writes them back with their type; empty ones where there are none to read."""
         task = self._task(a, out)
         if task is None:
             return NO_SUCH_TASK
@@ -189,6 +203,12 @@ class GraphCalls(Names):
         except aclrt.AclError as error:
             out["get"] = error.code
             params = acl.aclmdlRITaskParams()
-        params.type = acl.ACL_MODEL_RI_TASK_KERNEL
         acl.aclmdlRITaskSetParams(task, params)
         return None
+
+
+def _type_of(task: Any) -> int:
+    try:
+        return int(acl.aclmdlRITaskGetType(task))
+    except aclrt.AclError as error:
+        return -error.code

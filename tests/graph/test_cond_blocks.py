@@ -255,7 +255,7 @@ async def test_wrong_use() -> None:
         async with aclrt.capture(other) as second:
             foreign = second.condition()
         async with aclrt.capture(s) as graph:
-            with pytest.raises(TypeError, match=r"2\*\*32"):
+            with pytest.raises(TypeError, match=r"graph\.condition"):
                 graph.if_(5)
             with pytest.raises(ValueError, match=r"2\*\*32"):
                 graph.condition(default=-1)

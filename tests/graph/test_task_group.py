@@ -11,15 +11,20 @@ import pytest
 
 import aclrt
 from aclrt import acl
-from aclrt.base.enums import TaskGroupStatus, TaskType
-from aclrt.graph import task_group
-from aclrt.task.task import GROUPABLE_KINDS, ActiveOp, KernelOp, Nop
+from aclrt.base.enums import TaskGroupStatus
+from aclrt.graph import task_group, task_update
+from aclrt.task.task import ActiveOp, Nop
 
 CHIPS = ["v100", "v200"]
 
 
 @aclrt.kernel
 def add(x: aclrt.InOut[np.float32], value: float) -> None:
+    x += value
+
+
+@aclrt.kernel(core="aic")
+def add_cube(x: aclrt.InOut[np.float32], value: float) -> None:
     x += value
 
 
@@ -276,15 +281,24 @@ async def test_repr_is_one_line_with_the_state() -> None:
         assert "destroyed" in repr(group)
 
 
-async def test_fused_kernels_with_a_cube_part_are_groupable_on_v200_only() -> None:
-    for chip in CHIPS:
-        async with aclrt.open_device(0, chip=chip) as dev:
-            s, x = dev.stream(), dev.array(np.zeros(4, "f4"))
-            async with aclrt.capture(s) as graph:
-                s.launch(add, x, 1.0)
-                cube = aclrt.kernel(add.fn, core="aic")
-                fused = [KernelOp(kernel=k, args=(), blocks=1, program=0, handle=0, fused=True) for k in (cube, add)]
-                found = [task_group.groupable(graph.streams[0], op) for op in fused]
-            assert found == ([True, False] if chip == "v200" else [False, False])
-    assert len(GROUPABLE_KINDS) == 2
-    assert TaskType.KERNEL == 1
+async def test_fused_kernels_with_a_cube_part_are_groupable_on_v200() -> None:
+    async with aclrt.open_device(0, chip="v200") as dev:
+        s, side, x = dev.stream(), dev.stream(), dev.array(np.zeros(4, "f4"))
+        async with aclrt.capture(s) as graph:
+            with s.task_group() as group:
+                s.launch_fused([(add_cube, (x, 1.0)), (add, (x, 2.0))])
+        await graph.replay(s)
+        assert x.numpy()[0] == 3
+        async with graph.update(group, on=side) as u:
+            with refused(507000):  # a plain kernel is no fused one
+                u.launch(add_cube, x, 1.0)
+            task_update.abandon(side)
+            task_update.update_begin(side.context, side, group)
+            u.launch_fused([(add_cube, (x, 10.0)), (add, (x, 20.0))])
+        await side.synchronize()
+        await graph.replay(s)
+        assert x.numpy()[0] == 33
+        with refused(507903):
+            async with aclrt.capture(s):
+                with refused(507009), s.task_group():
+                    s.launch_fused([(add, (x, 1.0)), (add, (x, 2.0))])
