@@ -49,8 +49,8 @@ async def main() -> None:
         for sharpness in (0.0, 1.0, 2.0, 4.0, 16.0):
             logits.assign(rng.normal(size=CLASSES).astype(np.float32) * sharpness)
             await graph.replay(stream)
-            chosen = best.numpy()
-            print(f"p max {p.numpy().max():.2f}: k={KS[int(case.buffer.numpy()[0])]}, top {chosen[chosen >= 0].tolist()}")
+            k = KS[int(case.buffer.numpy()[0])]
+            print(f"p max {p.numpy().max():.2f}: k={k}, top {best.numpy()[:k].tolist()}")
 
 
 asyncio.run(main())

@@ -7,7 +7,7 @@ does not do itself it hands to the part that does (`Memory`, `ArgTable`, the sch
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from hw import ids
 from hw.chips import Chip, Core, Cqe
@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from hw.observe import Observer
 
 __all__ = [
+    "IDLE",
     "Driver",
     "FaultRecord",
     "IdError",
     "IdKind",
+    "MappedSq",
     "MemoryFault",
     "NoMemory",
     "NoResource",
@@ -49,6 +51,23 @@ __all__ = [
     "pack_label_list",
 ]
 
+
+
+class MappedSq(NamedTuple):
+    """The ring memory, registers and doorbell of one user SQ. A slot at `tail` is packed as (word, ident | task id <<
+    shift, core, program, args, blocks); then `ring.tail` moves, and the doorbell is rung if `sq.state` is IDLE or
+    `watched`. Only while `tail - head < depth` and the ring has no backlog; otherwise `submit_kernel`."""
+
+    sq: RingSq
+    ring: SqRing
+    buffer: bytearray
+    pack: Callable[..., None]
+    word: int
+    ident: int
+    shift: int
+    mask: int
+    watched: bool
+    doorbell: Callable[[RingSq], None]
 
 
 @final
@@ -179,7 +198,7 @@ class Driver:
     def submit(self, sq: int, sqe: bytes) -> int:
         """Queue one task (all its slots) and ring the doorbell; the position after it. Never blocks: what finds the
         ring full waits in host memory."""
-        q = self._ring(sq)
+        q = self._rings.get(sq) or self._ring(sq)
         position = q.ring.push(sqe)
         if q.state is IDLE or self._watched:
             self._ts.doorbell(q)
@@ -208,6 +227,12 @@ class Driver:
         if q.state is IDLE or self._watched:
             self._ts.doorbell(q)
         return tail
+
+    def sq_map(self, sq: int) -> MappedSq:
+        """A user SQ as the host maps it, to write KERNEL slots itself: what `submit_kernel` does, without the call."""
+        q = self._ring(sq)
+        pack, watched = self.chip.kernel_pack.pack_into, self._watched
+        return MappedSq(q, q.ring, q.ring.buffer, pack, self._word, q.ident, self._shift, self._mask, watched, self._ts.doorbell)
 
     def sq_stop_on_error(self, sq: int, on: bool) -> None:
         """With `on`, the first failing task is the last to run; turned off, what is queued runs."""

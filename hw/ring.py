@@ -46,14 +46,14 @@ class SqRing:
 
     def push(self, sqes: bytes) -> int:
         """Take one task's slots; returns the position after them. What does not fit waits in the backlog."""
-        n, rest = divmod(len(sqes), SQE_BYTES)
-        if rest or not n:
-            raise ValueError(f"submit of {len(sqes)} bytes: a task is one or more slots of {SQE_BYTES} bytes")
-        if n == 1 and not self.backlog and self.tail - self.head < self.depth:
-            at = self.tail % self.depth * SQE_BYTES
+        tail = self.tail
+        if len(sqes) == SQE_BYTES and not self.backlog and tail - self.head < self.depth:
+            at = tail % self.depth * SQE_BYTES
             self.buffer[at : at + SQE_BYTES] = sqes
-            self.tail += 1
-            return self.tail
+            self.tail = tail = tail + 1
+            return tail
+        if len(sqes) % SQE_BYTES or not sqes:
+            raise ValueError(f"submit of {len(sqes)} bytes: a task is one or more slots of {SQE_BYTES} bytes")
         self.backlog.extend(sqes[at : at + SQE_BYTES] for at in range(0, len(sqes), SQE_BYTES))
         self.refill()
         return self.position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import index
 from typing import TYPE_CHECKING
 
-from aclrt.acl.handles import given, handle, needed, null, optional
+from aclrt.acl.handles import given, handle, null, optional
 from aclrt.graph import capture, cond, task_edit, task_group, task_update
 from aclrt.graph.capture_stream import CaptureStream
 from aclrt.graph.cond import CondHandle, CondTaskParams

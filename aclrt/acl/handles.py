@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
 from aclrt.graph.cond import CondHandle
+from aclrt.graph.joining import CaptureEvent
 from aclrt.graph.task_group import TaskGroup
 from aclrt.model.model import Model
 from aclrt.stream.context import Context
@@ -25,7 +26,18 @@ from aclrt.task.task import Task
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
 
-HANDLES: tuple[type, ...] = (Stream, Event, Model, TaskGroup, CondHandle, Task, Notify, Label, LabelList, Context)
+aclrtContext = Context
+aclrtStream = Stream
+aclrtEvent = Event
+aclrtNotify = Notify
+aclrtLabel = Label
+aclrtLabelList = LabelList
+aclmdlRI = Model
+aclmdlRITask = Task
+aclmdlRICondHandle = CondHandle
+aclrtTaskGrp = TaskGroup
+
+HANDLES: tuple[type, ...] = (Stream, Event, Model, TaskGroup, CondHandle, Task, Notify, Label, LabelList, Context, CaptureEvent)
 
 
 def null(asked: str, name: str) -> NoReturn:
@@ -43,7 +55,7 @@ def given(value: T | None, asked: str, name: str) -> T:
 def handle(value: T | None, kind: type[T], asked: str, name: str) -> T:
     """A mandatory handle of one kind."""
     if value.__class__ is kind:
-        return value  # type: ignore[return-value]  # the class test above is the proof
+        return value
     if value is None:
         null(asked, name)
     return _another(value, kind, asked, name)

@@ -20,7 +20,7 @@ from aclrt.base.capture_mode import ModeCounts
 from aclrt.base.enums import CaptureMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 _ids = count(1)
 _host: ContextVar[HostThread | None] = ContextVar("aclrt_host_thread", default=None)
@@ -74,6 +74,26 @@ def require_task() -> asyncio.Task[Any]:
     else:
         where = _barred[get_ident()]
     raise RuntimeError(f"call the runtime: this is {where}; a host thread is an asyncio task, call it from one")
+
+
+barred = _barred
+"""Empty unless some thread is inside `outside_tasks`: for hot paths that test it inline."""
+
+
+def tasks_running() -> Mapping[Any, Any]:
+    """A mapping that holds a loop while one of its tasks runs; for hot paths, with a thread test beside it.
+
+    Where asyncio keeps no such table (3.14 on), a table that holds everything: the slow path then does the test.
+    """
+    table = getattr(asyncio.tasks, "_current_tasks", None)
+    if isinstance(table, dict) and sys.version_info < (3, 14):
+        return table
+    return _Everything()
+
+
+class _Everything(dict[Any, Any]):
+    def __contains__(self, key: object) -> bool:
+        return True
 
 
 def host_thread() -> HostThread:

@@ -1,4 +1,4 @@
-"""A stream left behind: it captures a branch whose graph is gone. It shows ACTIVE, takes nothing, and leaves at its End.
+"""A stream left behind: it captures a branch whose graph is gone. It shows ACTIVE, takes nothing, leaves at its End.
 
 Not a failure of the stream's own: the parent's End met an open branch (107045) and destroyed it (recorded).
 """

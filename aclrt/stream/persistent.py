@@ -83,8 +83,8 @@ class PersistentTasks:
             )
         model = stream.model
         task = self.queue.append(op, model.next_seq() if model is not None else 0, here(), spec.wait_sqes)
-        if isinstance(op, (CopyOp, Copy2dOp)) and op.keep:
-            self.dma.extend(op.keep)
+        if isinstance(op, (CopyOp, Copy2dOp)):
+            self.dma += [buffer for buffer in op.keep if buffer is not None]
         return task
 
     def kernel(self, stream: Stream, kernel: Kernel[...], args: tuple[Any, ...], blocks: int) -> Task:

@@ -14,7 +14,8 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import CaptureStatus, EventFlag, FailureMode, MemcpyKind, StreamFlag, TaskGroupStatus
 from aclrt.base.errors import fail
-from aclrt.base.place import here
+from aclrt.base.host_thread import require_task
+from aclrt.base.place import Place, here
 from aclrt.stream import callback as callbacks
 from aclrt.stream import event as events
 from aclrt.stream import notify as notifies
@@ -22,6 +23,7 @@ from aclrt.stream import ordering, progress, transfer
 from aclrt.stream.checks import check_handle
 from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
+from aclrt.task.launcher import TRAIL, make_launcher
 from aclrt.task.lower import REFUSED, LiveSink
 from aclrt.task.task import TaskSink
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from aclrt.base.enums import CaptureMode
     from aclrt.base.errors import AclError
-    from aclrt.base.place import Place
+    from aclrt.task.launcher import Trail
     from aclrt.stream.context import Context
     from aclrt.stream.notify import Notify
     from aclrt.task.memory import DeviceArray
@@ -107,6 +109,8 @@ class Stream:
         self.completed = 0
         self.live: TaskSink = REFUSED if flags & StreamFlag.DEVICE_USE_ONLY else LiveSink(npu.driver)
         self.sink: TaskSink = self.live
+        self.trail: Trail = [None] * TRAIL  # place of the launch at position % TRAIL, for the message of a failure
+        self._live_launch = make_launcher(self, npu.driver, self.start) if isinstance(self.live, LiveSink) else None
         # capture (graph writes these)
         self.status = CaptureStatus.NONE
         self.capture: Captured | None = None
@@ -130,9 +134,9 @@ class Stream:
         self._serial = count()
         self._marks: list[tuple[int, int, Callable[[], None]]] = []  # heap of (position, serial, fn)
         self._failures: dict[int, Callable[[AclError], None]] = {}  # position of a run's end -> who takes its failure
-        self._places: dict[int, Place] = {}
         npu.streams[self.sq] = self
         context.streams.append(self)
+        self.choose_sink()
 
     # --- state -----------------------------------------------------------------------------------------------------
 
@@ -167,6 +171,11 @@ class Stream:
             self.sink = self.model_sink
         else:
             self.sink = self.live
+        fast = self.sink is self.live and isinstance(self.live, LiveSink) and self.alive and self.context.failure is None
+        if fast:
+            self.launch = self._live_launch  # type: ignore[method-assign,assignment]  # the same call, for less
+        else:
+            self.__dict__.pop("launch", None)
 
     # --- work ------------------------------------------------------------------------------------------------------
 
@@ -176,6 +185,7 @@ class Stream:
 
     def submit(self, op: Op) -> Task | None:
         """Hand one operation to where this stream's tasks go now."""
+        require_task()
         self.check_failure("submit a task")
         return self.sink.append(self, op)
 
@@ -196,7 +206,8 @@ class Stream:
         fusion.launch(self, parts, blocks)
 
     def start(self, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
-        """`launch` with the arguments as a tuple (aclrtLaunchKernel)."""
+        """`launch` with the arguments as a tuple (aclrtLaunchKernel). RuntimeError outside a task."""
+        require_task()
         if not self.alive:
             check_handle(self, "launch a kernel")
         if self.context.failure is not None:
@@ -283,6 +294,13 @@ class Stream:
         self.error = error
         if self.context.failure_mode is FailureMode.STOP and self.context.failure is None:
             self.context.failure = error
+            for stream in self.context.streams:
+                stream.choose_sink()
+
+    def place_of(self, position: int) -> str:
+        """"file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
+        place = self.trail[position % TRAIL]
+        return str(Place(*place)) if isinstance(place, tuple) else str(place or "")
 
     def when(self, position: int, fn: Callable[[], None]) -> None:
         """Call `fn` when everything up to `position` is done; at once if it is."""

@@ -126,7 +126,7 @@ class _Registered:
         self.address = npu.driver.host_register(end.buffer) if self.temporary else end.address
 
     def done(self) -> None:
-        if self.temporary:
+        if self.temporary and not self.npu.closed:
             self.npu.driver.host_unregister(self.address)
 
 

@@ -33,10 +33,11 @@ else:
     from typing import ParamSpec  # a default is for checkers: a bare `Kernel` is one of any signature
 
     P = ParamSpec("P")
+Hot = tuple["Driver", int, int, int]
 CoreName = Literal["aiv", "aic", "aicpu"]
 
 CORES: dict[str, Core] = {"aiv": Core.AIV, "aic": Core.AIC, "aicpu": Core.AICPU}
-CACHE_SIZE = 256  # bindings kept per kernel and device
+CACHE_SIZE = 1024  # bindings kept per kernel and device
 SCALAR_BINDINGS = 64  # of these, ever made with scalars: a kernel whose scalars keep changing stops asking for a place
 ONE_SHOT = int(SqeFlag.ONE_SHOT)
 
@@ -76,14 +77,16 @@ class DeviceSide:
 
     Invariants: `watched` holds live allocations only, every base of a cached binding among them, so that a binding
     found here views live memory; an entry of the argument table is dropped only while the device is idle, because a
-    queued task may still name it.
+    queued task may still name it; `hot` (one table for all devices of a kernel) holds the kept bindings of device
+    arrays alone that have an entry, as (driver, core, program, entry), for `task.launcher`.
     """
 
-    __slots__ = ("__weakref__", "cache", "driver", "program", "retired", "scalar_room", "watched")
+    __slots__ = ("__weakref__", "cache", "driver", "hot", "program", "retired", "scalar_room", "watched")
 
-    def __init__(self, driver: Driver, program: int) -> None:
+    def __init__(self, driver: Driver, program: int, hot: dict[tuple[Any, ...], Hot]) -> None:
         self.driver = weakref.ref(driver)  # a kernel outlives devices
         self.program = program
+        self.hot = hot
         self.cache: dict[tuple[Any, ...], Bound] = {}
         self.retired: list[int] = []
         self.watched: set[int] = set()
@@ -94,6 +97,7 @@ class DeviceSide:
         self.watched.discard(base)
         for key in [key for key, bound in self.cache.items() if base in bound.bases]:
             self.retire(self.cache.pop(key))
+            self.hot.pop(key, None)
 
     def retire(self, bound: Bound) -> None:
         bound.kept = False
@@ -120,6 +124,7 @@ class DeviceSide:
             for old in self.cache.values():
                 self.retire(old)
             self.cache.clear()
+            self.hot.clear()
         if self.retired and driver.idle():
             for handle in self.retired:
                 driver.args_drop(handle)
@@ -158,6 +163,7 @@ class Kernel(Generic[P]):
         self._rest: p.Param | None = None
         self._sides: weakref.WeakKeyDictionary[Driver, DeviceSide] = weakref.WeakKeyDictionary()
         self._side: DeviceSide | None = None  # of the driver used last
+        self.hot: dict[tuple[Any, ...], Hot] = {}
         self._checked: set[tuple[Any, ...]] = set()  # signatures a ufunc accepted
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
@@ -197,6 +203,8 @@ class Kernel(Generic[P]):
         if not bound.kept:
             return entry, ONE_SHOT
         bound.live = (entry, 0)
+        if not bound.scalars:
+            self.hot[args] = (driver, int(CORES[self.core]), side.program, entry)
         return bound.live
 
     def bind(self, driver: Driver, args: tuple[Any, ...]) -> Bound:
@@ -309,7 +317,7 @@ class Kernel(Generic[P]):
                 program = driver.load(
                     self.fn, core=CORES[self.core], name=self.name, cost_ns=self.cost_ns, offload=self.offload
                 )
-                side = self._sides[driver] = DeviceSide(driver, program)
+                side = self._sides[driver] = DeviceSide(driver, program, self.hot)
             self._side = side
         return side
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, final
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
 from aclrt.task import task as t
+from aclrt.base.place import here
 from aclrt.task.kernel import CORES
+from aclrt.task.launcher import TRAIL
 from hw.chips import SqeKind
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ class LiveSink:
     def kernel(self, stream: Any, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
         driver = self.driver
         handle, flags = kernel.arguments(driver, args)
+        stream.trail[stream.submitted % TRAIL] = here()
         stream.submitted = driver.submit_kernel(
             stream.sq, stream.next_task_id(), CORES[kernel.core], kernel.program(driver), handle, blocks, flags
         )

@@ -63,9 +63,9 @@ class ArgTable:
         self._free: list[int] = []
         self._indexed = bytearray(b"\x01")
         self._by_base: dict[int, array[int]] = {}
-        # Which image slot uses the entry: one in two flat arrays, more than one in `_many`.
-        self._user_image = array("I", [_NOBODY])
-        self._user_slot = array("I", [0])
+        # Which image slot uses the entry: one in two flat arrays (image 0: none), more than one in `_many`.
+        self.user_image = array("I", [_NOBODY])
+        self.user_slot = array("I", [0])
         self._many: dict[int, set[SlotUser]] = {}
         # Called with each user of an entry that changed; set by the owner of the images.
         self.on_change: Callable[[int, int, int], None] | None = None
@@ -82,15 +82,15 @@ class ArgTable:
             handle = self._free.pop()
             self.values[handle] = values
             self._bases[handle] = bases
-            if self._user_image[handle] != _NOBODY:  # an image still names the entry that was dropped
+            if self.user_image[handle] != _NOBODY:  # an image still names the entry that was dropped
                 self._changed(handle)
         else:
             handle = len(self.values)
             self.values.append(values)
             self._bases.append(bases)
             self._indexed.append(0)
-            self._user_image.append(_NOBODY)
-            self._user_slot.append(0)
+            self.user_image.append(_NOBODY)
+            self.user_slot.append(0)
         self._indexed[handle] = 0
         return handle
 
@@ -125,7 +125,7 @@ class ArgTable:
         """End an entry that one task used and has run: `drop` without its questions."""
         if handle < len(self.values) and self.values[handle] is not _NONE:
             self.values[handle] = _NONE
-            if self._user_image[handle] != _NOBODY:
+            if self.user_image[handle] != _NOBODY:
                 self._changed(handle)
             self._free.append(handle)
 
@@ -138,15 +138,15 @@ class ArgTable:
 
     def used_by(self, handle: int, image: int, slot: int) -> None:
         """Note that a decode cache holds this entry."""
-        known = self._user_image[handle]
+        known = self.user_image[handle]
         if known == _NOBODY:
-            self._user_image[handle] = image
-            self._user_slot[handle] = slot
+            self.user_image[handle] = image
+            self.user_slot[handle] = slot
         elif known == _MANY:
             self._many[handle].add((image, slot))
-        elif (known, self._user_slot[handle]) != (image, slot):
-            self._many[handle] = {(known, self._user_slot[handle]), (image, slot)}
-            self._user_image[handle] = _MANY
+        elif (known, self.user_slot[handle]) != (image, slot):
+            self._many[handle] = {(known, self.user_slot[handle]), (image, slot)}
+            self.user_image[handle] = _MANY
 
     def memory_freed(self, base: int, fault: MemoryFault) -> None:
         """The allocation at `base` ended: every entry that views it is poisoned, whoever holds it follows."""
@@ -165,10 +165,10 @@ class ArgTable:
         return list(self._by_base.pop(base, ()))
 
     def _changed(self, handle: int) -> None:
-        known = self._user_image[handle]
+        known = self.user_image[handle]
         if known == _NOBODY or self.on_change is None:
             return
-        users = sorted(self._many[handle]) if known == _MANY else [(known, self._user_slot[handle])]
+        users = sorted(self._many[handle]) if known == _MANY else [(known, self.user_slot[handle])]
         for image, slot in users:
             self.on_change(image, slot, handle)
 

@@ -30,7 +30,9 @@ STALE = -4
 
 def handler(step: Any) -> Any:
     """What runs a Step: a function of (machine, SQ, step)."""
-    return call if step.pair is not None else HANDLERS.get(step.kind, bad)
+    if step.run is None:
+        step.run = call if step.pair is not None else HANDLERS.get(step.kind, bad)
+    return step.run
 
 
 def careful_model(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:

@@ -60,12 +60,14 @@ def event_wait(m: Machine, sq: Sq, step: Step) -> int:
     event = step.cell
     assert isinstance(event, Event)
     if event.recorded:
-        sq.settle()
+        if sq.timer is not None or sq.timed_out:
+            sq.settle()
         return NEXT
     if timed_out(sq):
         raise TaskFault(Status.TASK_TIMEOUT, f"event {event.id} was not recorded in time")
     sq.park(step, event)
-    sq.arm(m.clock, step.timeout_ns)
+    if step.timeout_ns:
+        sq.arm(m.clock, step.timeout_ns)
     return PARK
 
 
@@ -73,30 +75,31 @@ def notify_wait(m: Machine, sq: Sq, step: Step) -> int:
     notify = step.cell
     assert isinstance(notify, Notify)
     if notify.set:
-        sq.settle()
-        return take(m, notify, step)
+        if sq.timer is not None or sq.timed_out:
+            sq.settle()
+        return take(notify, step)
     if timed_out(sq):
         if notify.on_taken is not None:
             notify.on_taken()
         raise TaskFault(Status.TASK_TIMEOUT, f"notify {notify.id} was not recorded in time")
     sq.park(step, notify)
-    sq.arm(m.clock, step.timeout_ns)
+    if step.timeout_ns:
+        sq.arm(m.clock, step.timeout_ns)
     return PARK
 
 
-def take(m: Machine, notify: Notify, step: Step) -> int:
+def take(notify: Notify, step: Step) -> int:
     """Pass a set notify: the bit goes, or in count mode one of the counted records does (v200)."""
-    fields = step.sqe.fields if step.sqe is not None else {}
-    if fields.get("count", 0):
+    if step.count:
         notify.value -= 1
         notify.set = notify.value > 0
-    elif fields.get("clear", 1):
+    elif not step.keep:
         notify.set = False
-    error, notify.error = notify.error, None
     if notify.on_taken is not None:
         notify.on_taken()
-    if error is not None:
-        raise RunFailed(Status(error[0]), error[1])
+    if notify.error is not None:
+        (status, fault), notify.error = notify.error, None
+        raise RunFailed(Status(status), fault)
     return NEXT
 
 

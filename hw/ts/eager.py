@@ -6,6 +6,7 @@ one `unpack_from`; everything else takes the general way. Heads are reported by 
 
 from __future__ import annotations
 
+from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ _WR_CQE = int(SqeFlag.WR_CQE)
 _ONE_SHOT = int(SqeFlag.ONE_SHOT)
 _KEPT = frozenset({SqeKind.EVENT_WAIT, SqeKind.NOTIFY_WAIT, SqeKind.MODEL_EXECUTE})
 _KEEP = 256
+_KEY = Struct("<I4x56s").unpack_from
+"""A slot without its stream and task id."""
+
 
 _STRIDE = 64
 _LOOK_NS = 100_000
@@ -104,31 +108,42 @@ def _fail(m: Machine, sq: RingSq, exc: Exception) -> None:
 
 
 def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
-    """Until the ring is empty, or the mode changed."""
-    ring, queue, heavy, flagged = sq.ring, m.queue, m.heavy, m.after_kernel
-    buffer, depth, scan = ring.buffer, ring.depth, m.chip.kernel_scan.unpack_from
+    """Until the ring is empty, or the mode changed, or the SQ was aborted while it slept (`sq.stale`)."""
+    ring, queue, heavy = sq.ring, m.queue, m.heavy
+    buffer, depth, scan, kept = ring.buffer, ring.depth, m.chip.kernel_scan.unpack_from, m.steps
     fns, values = m.kernels.fns, m.args.values
     head, stride, left = sq.head, 1, 1
     last = perf_counter_ns()
     sq.stale = False
     while head != ring.tail:
-        kind, flags, core, program, handle = scan(buffer, head % depth << 6)
+        at = head % depth << 6
+        kind, flags, core, program, handle = scan(buffer, at)
         if kind == _KERNEL and core <= 2 and not (heavy and program in heavy):
             try:
                 fns[program](*values[handle])
             except Exception:
                 sq.head = head
                 raise
-            head += 1
-            if flags:
-                flagged(sq, head, flags, handle)
         else:
             sq.head = head
-            yield from _task(m, sq, kind, flags, program, handle)
-            if sq.stale:
-                return
-            head = sq.head
-            program = 0
+            if kind == _KERNEL and core <= 2:
+                m.measured(program, (yield from on_worker(m, sq, [(m.kernels.fn(program), m.args.at(handle))])))
+                left = 1
+            else:
+                cell = kept.get(_KEY(buffer, at)) or _decode(m, buffer, at)
+                if isinstance(cell, Step):
+                    run = cell.run or handler(cell)
+                    while run(m, sq, cell) == PARK:
+                        yield
+                        if sq.stale:  # aborted; or the mode changed, and the wait is begun again over there
+                            return
+                else:
+                    fn, ready = cell
+                    fn(*ready)
+                program = 0
+        head += 1
+        if flags:
+            m.after_kernel(sq, head, flags, handle)
         left -= 1
         if left:
             continue
@@ -139,6 +154,8 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
             if stride == 1:
                 m.measured(program, now - last)
             stride = 1
+        if sq.stopping or sq.stale:
+            break
         if now > queue.slice_end:
             sq.head = head
             queue.budget = 0
@@ -151,43 +168,10 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
     sq.head = head
 
 
-def _task(m: Machine, sq: RingSq, kind: int, flags: int, program: int, handle: int) -> Generator[None, None, None]:
-    """The task at `sq.head` that is not a light kernel. An abort meanwhile leaves `sq.stale` set."""
-    buffer, slot, serial = sq.ring.buffer, sq.head % sq.ring.depth, sq.serial
-    if kind == _PLACE_HOLDER:
-        sq.head += 1
-        return
-    if kind == _KERNEL and program in m.heavy:
-        spent = yield from on_worker(m, sq, [(m.kernels.fn(program), m.args.at(handle))])
-        m.measured(program, spent)
-        if flags:
-            m.after_kernel(sq, sq.head + 1, flags, handle)
-        sq.head += 1
-        sq.stale |= sq.stopping
-        return
-    cell = _decode(m, buffer, slot)
-    if isinstance(cell, Step):
-        run = handler(cell)
-        while run(m, sq, cell) == PARK:
-            yield
-            if sq.serial != serial:
-                return
-    else:
-        fn, values = cell
-        fn(*values)
-    sq.head += 1
-    if flags & _WR_CQE:
-        m.after_kernel(sq, sq.head, _WR_CQE, 0)
-
-
-def _decode(m: Machine, buffer: bytearray, slot: int) -> Cell:
-    """The cell of a ring's slot. Waits and executes of one kind come again and again, bit for bit but for the task
-    id: those steps are kept by their bytes."""
-    at = slot << 6
-    key = bytes(buffer[at : at + 4] + buffer[at + 8 : at + SQE_BYTES])
-    kept = m.steps.get(key)
-    if kept is not None:
-        return kept
+def _decode(m: Machine, buffer: bytearray, at: int) -> Cell:
+    """The cell of a ring's slot. Waits and executes come again and again, bit for bit but for the task id: those
+    steps are kept by their bytes."""
+    slot = at // SQE_BYTES
     sqe = decode_slot(m, buffer, slot)
     if sqe is not None and sqe.kind in m.sdma.KINDS:
         return m.sdma.run, (sqe,)
@@ -195,7 +179,7 @@ def _decode(m: Machine, buffer: bytearray, slot: int) -> Cell:
     if isinstance(cell, Step) and cell.pair is None and cell.kind in _KEPT:
         if len(m.steps) >= _KEEP:
             m.steps.clear()
-        m.steps[key] = cell
+        m.steps[_KEY(buffer, at)] = cell
     return cell
 
 

@@ -6,7 +6,7 @@ several of them: value pollers, fault reports and completions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from hw.chips import SQE_BYTES, Chip, Core, CqeKind, Sqe, SqeError, SqeFlag, SqeKind, Status
 from hw.engines import aicpu
@@ -52,7 +52,7 @@ class Machine:
         self.models = Models(queue, self.notifies, self.observers)
         self.images = Images(self.decoder)
         self.rings: dict[int, RingSq] = {}
-        self.steps: dict[bytes, Step] = {}  # decoded waits of user SQs, by their bytes without the task id
+        self.steps: dict[tuple[Any, ...], Step] = {}  # decoded waits of user SQs, by their bytes without the task id
         self.cq = CqRing()
         self.faults = FaultLog()
         self.execute_timeout_ns = 0  # 0: none; looked at under the virtual clock
@@ -60,31 +60,27 @@ class Machine:
         self.offload = not clock.virtual  # may heavy kernels go to worker threads
         self.heavy: set[int] = set()  # programs that an eager launch sends to a worker thread
         self.call_threadsafe: Callable[[Callable[[], None]], None] = lambda call: call()  # set by the scheduler
-        self._pollers: dict[Sq, Callable[[], bool]] = {}
+        self.pollers: dict[Sq, Callable[[], bool]] = {}
         self.args.on_change = self.images.args_changed
 
     # -- pollers --------------------------------------------------------------------------------------------------
 
     def poll_for(self, sq: Sq, test: Callable[[], bool]) -> None:
         """Have a parked SQ woken once `test` holds; tested after passes that ran something and after host writes."""
-        self._pollers[sq] = test
-
-    @property
-    def polling(self) -> bool:
-        return bool(self._pollers)
+        self.pollers[sq] = test
 
     def poll(self) -> bool:
         """Test every poller once; True if one was woken. A test that raises wakes too: the task meets the fault."""
         woken = False
-        for sq, test in list(self._pollers.items()):
+        for sq, test in list(self.pollers.items()):
             if sq.state is not PARKED:  # stopped meanwhile
-                del self._pollers[sq]
+                del self.pollers[sq]
                 continue
             try:
                 passed = test()
             except Exception:  # not swallowed: the SQ runs the same test again at its task, where it is a fault
                 passed = True
-            if passed and self._pollers.pop(sq, None) is not None:
+            if passed and self.pollers.pop(sq, None) is not None:
                 sq.wake()
                 woken = True
         return woken

@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from hw.registers import Event, EventFile, Notify, NotifyFile
     from hw.ts.sq import ModelSq
 
-__all__ = ["OP_CONTROL", "OP_RUN", "OP_SLOW", "Cell", "Decoder", "Image", "Parked", "Segment", "Step", "same_cell"]
+__all__ = [
+    "OP_CONTROL",
+    "OP_RUN",
+    "OP_SLOW",
+    "Cell",
+    "Decoder",
+    "Image",
+    "Parked",
+    "Segment",
+    "Step",
+    "pass_event",
+    "same_cell",
+]
 
 OP_RUN, OP_SLOW, OP_CONTROL = range(3)
 """What the replay loop tells apart: a light segment, one not measured yet or not light, a control step."""
@@ -43,7 +55,7 @@ class Step:
     `pair` is the ready call of the latter; `cell` the register of a wait; `sqe` None: the bytes are no SQE.
     """
 
-    __slots__ = ("cell", "kind", "pair", "parsed", "slot", "span", "sqe", "timeout_ns", "why")
+    __slots__ = ("cell", "count", "keep", "kind", "pair", "parsed", "run", "slot", "span", "sqe", "timeout_ns", "why")
 
     def __init__(self, slot: int, sqe: Sqe | None, why: str = "") -> None:
         self.slot = slot
@@ -53,6 +65,9 @@ class Step:
         self.span = sqe.slots or 1 if sqe is not None else 1
         self.cell: Event | Notify | None = None
         self.timeout_ns = 0
+        self.count = False  # NOTIFY_WAIT: takes one of the counted records (v200)
+        self.keep = False  # NOTIFY_WAIT: leaves the bit set (v200)
+        self.run: Any = None  # the function that runs it, once looked up
         self.pair: Pair | None = None
         self.parsed: tuple[bytes, Any] | None = None  # a table in device memory as last read, and what it says
 
@@ -144,6 +159,8 @@ class Decoder:
             step.cell = self.events.at(sqe["event_id"])
         elif sqe.kind is SqeKind.NOTIFY_WAIT:
             step.cell = self.notifies.at(sqe["notify_id"])
+            step.count = bool(sqe.fields.get("count", 0))
+            step.keep = not sqe.fields.get("clear", 1)
         elif sqe.kind is SqeKind.COND:
             step.cell = self.notifies.at(sqe["notify"])
         step.timeout_ns = sqe.fields.get("timeout_ms", 0) * _NS_PER_MS
@@ -160,13 +177,13 @@ class Parked(Exception):
     """A wait among the calls of a segment has to wait: the loop looks at the slot and parks there."""
 
 
-def _pass_event(event: Event) -> None:
+def pass_event(event: Event) -> None:
     """EVENT_WAIT without a time-out, as a call of a segment: satisfied waits cost no more than that."""
     if not event.recorded:
         raise Parked
 
 
-def _pass_notify(notify: Notify) -> None:
+def pass_notify(notify: Notify) -> None:
     """NOTIFY_WAIT without a time-out, as a call of a segment. An end-graph notify takes the long way."""
     if not notify.set or notify.on_taken is not None or notify.error is not None:
         raise Parked
@@ -250,8 +267,10 @@ class Image:
 
     def _decode(self, slot: int, n: int) -> None:
         decoder, at = self.decoder, slot
-        fns, values, used = decoder.kernels.fns, decoder.args.values, decoder.args.used_by
+        args, image = decoder.args, self.id
+        fns, values, images, slots = decoder.kernels.fns, args.values, args.user_image, args.user_slot
         known_fns, known_args = len(fns), len(values)
+        place = self.cells.__setitem__ if self.steps is None else self._place
         for kind, flags, core, program, handle in decoder.chip.kernel_scan.iter_unpack(
             memoryview(self.buffer)[slot * SQE_BYTES : (slot + n) * SQE_BYTES]
         ):
@@ -259,10 +278,13 @@ class Image:
             plain = kind == _KERNEL and not flags & _WR_CQE and core < 3
             if plain and program < known_fns and handle < known_args:
                 cell = (fns[program], values[handle])
-                used(handle, self.id, at)
+                if images[handle]:
+                    args.used_by(handle, image, at)
+                else:
+                    images[handle], slots[handle] = image, at
             else:
                 cell = decoder.decode(self.buffer, at, self)
-            self._place(at, cell)
+            place(at, cell)
             at += 1
 
     def _place(self, slot: int, cell: Cell) -> None:
@@ -362,10 +384,9 @@ def _entry(cell: Cell) -> Pair | None:
     if cell.pair is not None or cell.sqe is None or cell.timeout_ns or cell.sqe.flags & _WR_CQE:
         return None
     if cell.kind is SqeKind.EVENT_WAIT:
-        return _pass_event, (cell.cell,)
-    f = cell.sqe.fields
-    if cell.kind is SqeKind.NOTIFY_WAIT and not f.get("count", 0) and f.get("clear", 1):
-        return _pass_notify, (cell.cell,)
+        return pass_event, (cell.cell,)
+    if cell.kind is SqeKind.NOTIFY_WAIT and not cell.count and not cell.keep:
+        return pass_notify, (cell.cell,)
     return None
 
 

@@ -7,12 +7,12 @@ the iterator afterwards. Task by task, with observers and device time, is `caref
 from __future__ import annotations
 
 from operator import length_hint
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hw.chips import CqeKind, Status
 from hw.ts.careful import careful_model, handler
 from hw.ts.control import NEXT, PARK, RunFailed
-from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked
+from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked, pass_event
 from hw.ts.segment import run_segment
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
     queue, image = m.queue, sq.image
     sq.stale = False
     steps = image.program(sq.tail)
-    index, skip = image.locate(sq.head)
+    index, skip = image.locate(sq.head) if sq.head else (0, 0)
     end = len(steps)
     while index < end:
         op, step, calls = steps[index]
@@ -56,7 +56,14 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
                     break
                 except Parked:
                     sq.head = step.stop - length_hint(it) - 1
-                    waiting = image.cells[sq.head]
+                    waiting: Any = image.cells[sq.head]
+                    if fn is pass_event:  # the one wait of captured graphs: no detour
+                        while not waiting.cell.recorded:
+                            sq.park(waiting, waiting.cell)
+                            yield
+                            if sq.stale:
+                                return False
+                        continue
                     while handler(waiting)(m, sq, waiting) == PARK:
                         yield
                         if sq.stale:
@@ -109,7 +116,7 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
 
 def _control(m: Machine, sq: ModelSq, step: Step) -> int:
     """Run a control step; its TASK CQE if it asks for one."""
-    answer: int = handler(step)(m, sq, step)
+    answer: int = (step.run or handler(step))(m, sq, step)
     if answer != PARK and step.sqe is not None and step.sqe.flags & 1:
         m.post_task(CqeKind.TASK, sq, step.sqe.task_id, step.slot)
     return answer

@@ -100,7 +100,7 @@ class Scheduler:
             self._kick()
 
     def _memory_written(self, address: int, nbytes: int) -> None:
-        if self.machine.polling:
+        if self.machine.pollers:
             self.nudge()
 
     def run_pass(self) -> None:
@@ -111,7 +111,7 @@ class Scheduler:
         queue.asleep = False
         try:
             self._turns()
-            if machine.polling:
+            if machine.pollers:
                 machine.poll()
             for sq in self._moved:
                 if sq.report is not None:
@@ -139,6 +139,8 @@ class Scheduler:
         if self.queue.slice_tasks is not None:
             self._counted_turns()
             return
+        machine = self.machine
+        pollers = machine.pollers
         while ready:
             sq = ready.popleft()
             sq.state = RUNNING
@@ -148,14 +150,14 @@ class Scheduler:
             queue.budget -= 1
             if queue.budget <= 0 and queue.over():
                 return
-            if not ready and self.machine.polling:
-                self.machine.poll()
+            if pollers and not ready:
+                machine.poll()
 
     def _counted_turns(self) -> None:
         queue, policy, fast = self.queue, self._policy, self._fast
         ready, moved = queue.ready, self._moved
         for _ in range(PASS_TURNS):
-            if not ready and not (self.machine.polling and self.machine.poll()):
+            if not ready and not (self.machine.pollers and self.machine.poll()):
                 return
             index = 0 if fast else policy.choose([sq.id for sq in ready])
             sq = ready[index]

@@ -144,7 +144,11 @@ class Sq:
         """What it is parked on may have changed. The coroutine tests again, so a wake too many does no harm."""
         if self.state is PARKED:
             self.parked_on = None
-            self.make_ready()
+            self.state = READY
+            queue = self.queue
+            queue.ready.append(self)
+            if queue.asleep:
+                queue.kick()
 
     def park(self, step: Step | None, on: Signal | None) -> None:
         """Stay at this task until woken. The caller yields next."""

@@ -124,7 +124,7 @@ def test_capture_calls_agree_with_the_rules(chip: str, loop_factory: Callable[[]
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=60,
+            max_examples=120,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

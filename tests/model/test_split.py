@@ -104,8 +104,8 @@ def count(index: aclrt.InOut[np.uint32], turns: aclrt.InOut[np.int64], last: int
 
 
 async def test_no_stream_id_for_a_slave_leaves_the_model_as_it_was() -> None:
-    async with aclrt.open_device(chip="v200", limits=SMALL | {"max_streams": 3}) as dev:
-        model, spare = acl.aclmdlRIBuildBegin(0), dev.stream()
+    async with aclrt.open_device(chip="v200", limits=SMALL | {"max_streams": 4}) as dev:
+        model, spare, exe = acl.aclmdlRIBuildBegin(0), dev.stream(), dev.stream()
         stream, x = bound(model), dev.array(np.zeros(1, "f4"))
         for _ in range(150):
             stream.launch(add, x, 1.0)
@@ -113,18 +113,18 @@ async def test_no_stream_id_for_a_slave_leaves_the_model_as_it_was() -> None:
         with pytest.raises(aclrt.AclError, match="stream resource") as caught:
             acl.aclmdlRIBuildEnd(model)
         assert caught.value.code == 207008
-        assert dev.npu.driver.held(IdKind.STREAM) == 2
+        assert dev.npu.driver.held(IdKind.STREAM) == 3
         assert not model.loaded
         await acl.aclrtDestroyStream(spare)
         acl.aclmdlRIBuildEnd(model)
-        await acl.aclmdlRIExecute(model, -1)
+        await acl.aclmdlRIExecuteAsync(model, exe)
         assert x.numpy()[0] == 150
 
 
 async def test_v100_refuses_the_task_over_the_limit() -> None:
     async with aclrt.open_device(chip="v100", limits={"stream_task_limit": 10}) as dev:
         model = acl.aclmdlRIBuildBegin(0)
-        stream, x = bound(model), dev.array(np.zeros(1, "f4"))
+        stream, x = bound(model), dev.array(np.zeros(2, "f4"))
         for _ in range(9):
             stream.launch(add, x, 1.0)
         with pytest.raises(aclrt.AclError) as caught:
