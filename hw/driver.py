@@ -7,7 +7,7 @@ does not do itself it hands to the part that does (`Memory`, `ArgTable`, the sch
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 from hw import ids
 from hw.chips import Chip, Core, Cqe
@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from hw.observe import Observer
 
 __all__ = [
-    "IDLE",
     "Driver",
     "FaultRecord",
     "IdError",
     "IdKind",
-    "MappedSq",
     "MemoryFault",
     "NoMemory",
     "NoResource",
@@ -51,23 +49,6 @@ __all__ = [
     "pack_label_list",
 ]
 
-
-
-class MappedSq(NamedTuple):
-    """The ring memory, registers and doorbell of one user SQ. A slot at `tail` is packed as (word, ident | task id <<
-    shift, core, program, args, blocks); then `ring.tail` moves, and the doorbell is rung if `sq.state` is IDLE or
-    `watched`. Only while `tail - head < depth` and the ring has no backlog; otherwise `submit_kernel`."""
-
-    sq: RingSq
-    ring: SqRing
-    buffer: bytearray
-    pack: Callable[..., None]
-    word: int
-    ident: int
-    shift: int
-    mask: int
-    watched: bool
-    doorbell: Callable[[RingSq], None]
 
 
 @final
@@ -103,6 +84,7 @@ class Driver:
         self._pack = chip.kernel_pack.pack_into
         self._word = chip.kernel_word(0)
         self._shift, self._mask = chip.task_shift, chip.task_mask
+        self.deferred = 0  # hosts that collected tasks and will submit them before the loop is idle
         self._watched = clock.virtual  # every doorbell counts, also one for an SQ that is not idle
 
     def __repr__(self) -> str:
@@ -168,16 +150,12 @@ class Driver:
         """Register a kernel; its program id. `cost_ns`: device time of a run under the virtual clock, a number or a
         function of the run's arguments; None: 1,000. `offload`: always (True) or never (False) on a worker thread;
         None: by measurement, from about 200 us on."""
-        m = self._m
-        program = m.kernels.load(Kernel(fn, Core(core), name or getattr(fn, "__name__", "kernel"), cost_ns, offload))
-        if offload and m.offload:
-            m.heavy.add(program)
-        return program
+        kernel = Kernel(fn, Core(core), name or getattr(fn, "__name__", "kernel"), cost_ns, offload)
+        return self._m.kernels.load(kernel)
 
     def unload(self, program: int) -> None:
         """End a program that nothing queued and no image names any more. KeyError when there is none."""
         self._m.kernels.unload(program)
-        self._m.heavy.discard(program)
 
     # -- user SQs -------------------------------------------------------------------------------------------------
 
@@ -196,7 +174,7 @@ class Driver:
         heapq.heappush(self._free_rings, sq)
 
     def submit(self, sq: int, sqe: bytes) -> int:
-        """Queue one task (all its slots) and ring the doorbell; the position after it. Never blocks: what finds the
+        """Queue one task, or several, and ring the doorbell; the position after it. Never blocks: what finds the
         ring full waits in host memory."""
         q = self._rings.get(sq) or self._ring(sq)
         position = q.ring.push(sqe)
@@ -227,12 +205,6 @@ class Driver:
         if q.state is IDLE or self._watched:
             self._ts.doorbell(q)
         return tail
-
-    def sq_map(self, sq: int) -> MappedSq:
-        """A user SQ as the host maps it, to write KERNEL slots itself: what `submit_kernel` does, without the call."""
-        q = self._ring(sq)
-        pack, watched = self.chip.kernel_pack.pack_into, self._watched
-        return MappedSq(q, q.ring, q.ring.buffer, pack, self._word, q.ident, self._shift, self._mask, watched, self._ts.doorbell)
 
     def sq_stop_on_error(self, sq: int, on: bool) -> None:
         """With `on`, the first failing task is the last to run; turned off, what is queued runs."""
@@ -378,8 +350,8 @@ class Driver:
         return self._ts.waiting()
 
     def idle(self) -> bool:
-        """Nothing runs, waits or is queued, and every completion was handed up."""
-        return self._ts.idle()
+        """Nothing runs, waits, is queued or collected, and every completion was handed up."""
+        return not self.deferred and self._ts.idle()
 
     def run_pass(self) -> None:
         """One pass of the TS now: for tests and tools without a running event loop."""

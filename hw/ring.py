@@ -45,7 +45,7 @@ class SqRing:
         return self.tail + len(self.backlog)
 
     def push(self, sqes: bytes) -> int:
-        """Take one task's slots; returns the position after them. What does not fit waits in the backlog."""
+        """Take the slots of one task or several; returns the position after them. What does not fit waits in the backlog."""
         tail = self.tail
         if len(sqes) == SQE_BYTES and not self.backlog and tail - self.head < self.depth:
             at = tail % self.depth * SQE_BYTES
@@ -54,6 +54,14 @@ class SqRing:
             return tail
         if len(sqes) % SQE_BYTES or not sqes:
             raise ValueError(f"submit of {len(sqes)} bytes: a task is one or more slots of {SQE_BYTES} bytes")
+        slots = len(sqes) // SQE_BYTES
+        if not self.backlog and tail - self.head + slots <= self.depth:
+            at, end = tail % self.depth * SQE_BYTES, len(self.buffer)
+            first = min(len(sqes), end - at)
+            self.buffer[at : at + first] = sqes[:first]
+            self.buffer[: len(sqes) - first] = sqes[first:]
+            self.tail = tail + slots
+            return self.tail
         self.backlog.extend(sqes[at : at + SQE_BYTES] for at in range(0, len(sqes), SQE_BYTES))
         self.refill()
         return self.position

@@ -51,6 +51,7 @@ async def destroy(ctx: Context | None, stream: Stream, *, force: bool = False) -
 def close(stream: Stream) -> None:
     """Free the stream's SQ and id; what is queued is dropped. The last step of destroy and of closing a device."""
     stream.alive = False
+    stream.launcher.drop()
     stream.choose_sink()
     stream.npu.driver.sq_abort(stream.sq)
     stream.advance(stream.submitted)

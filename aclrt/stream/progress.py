@@ -67,5 +67,6 @@ async def abort(ctx: Context | None, stream: Stream) -> None:
     contexts.require_same(ctx, stream, asked)
     if stream.model is not None:
         raise errors.fail(Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is bound to {stream.model.title()}", "abort the model")
+    stream.launcher.drop()
     stream.npu.driver.sq_abort(stream.sq)
     await stream.drained(asked)

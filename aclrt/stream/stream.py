@@ -15,7 +15,7 @@ from aclrt.base.completion import Completion
 from aclrt.base.enums import CaptureStatus, EventFlag, FailureMode, MemcpyKind, StreamFlag, TaskGroupStatus
 from aclrt.base.errors import fail
 from aclrt.base.host_thread import require_task
-from aclrt.base.place import Place, here
+from aclrt.base.place import here
 from aclrt.stream import callback as callbacks
 from aclrt.stream import event as events
 from aclrt.stream import notify as notifies
@@ -23,7 +23,7 @@ from aclrt.stream import ordering, progress, transfer
 from aclrt.stream.checks import check_handle
 from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
-from aclrt.task.launcher import TRAIL, make_launcher
+from aclrt.task.launcher import Launcher
 from aclrt.task.lower import REFUSED, LiveSink
 from aclrt.task.task import TaskSink
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from aclrt.base.enums import CaptureMode
     from aclrt.base.errors import AclError
-    from aclrt.task.launcher import Trail
     from aclrt.stream.context import Context
     from aclrt.stream.notify import Notify
     from aclrt.task.memory import DeviceArray
@@ -105,12 +104,10 @@ class Stream:
         self.place = here()
         self.alive = True
         self.sq = npu.driver.sq_open(stream_id, npu.spec.rtsq_depth)
-        self.submitted = 0
         self.completed = 0
         self.live: TaskSink = REFUSED if flags & StreamFlag.DEVICE_USE_ONLY else LiveSink(npu.driver)
         self.sink: TaskSink = self.live
-        self.trail: Trail = [None] * TRAIL  # place of the launch at position % TRAIL, for the message of a failure
-        self._live_launch = make_launcher(self, npu.driver, self.start) if isinstance(self.live, LiveSink) else None
+        self.launcher = Launcher(npu.driver, self.sq, self.start)
         # capture (graph writes these)
         self.status = CaptureStatus.NONE
         self.capture: Captured | None = None
@@ -137,6 +134,16 @@ class Stream:
         npu.streams[self.sq] = self
         context.streams.append(self)
         self.choose_sink()
+
+    @property
+    def submitted(self) -> int:
+        """SQEs handed to the device since the stream was opened; what is still collected is handed over first."""
+        launcher = self.launcher
+        return launcher.flush() if launcher.sqes else launcher.written
+
+    @submitted.setter
+    def submitted(self, position: int) -> None:
+        self.launcher.written = position
 
     # --- state -----------------------------------------------------------------------------------------------------
 
@@ -173,7 +180,7 @@ class Stream:
             self.sink = self.live
         fast = self.sink is self.live and isinstance(self.live, LiveSink) and self.alive and self.context.failure is None
         if fast:
-            self.launch = self._live_launch  # type: ignore[method-assign,assignment]  # the same call, for less
+            self.launch = self.launcher.launch  # type: ignore[method-assign]  # the same call, for less
         else:
             self.__dict__.pop("launch", None)
 
@@ -299,8 +306,8 @@ class Stream:
 
     def place_of(self, position: int) -> str:
         """"file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
-        place = self.trail[position % TRAIL]
-        return str(Place(*place)) if isinstance(place, tuple) else str(place or "")
+        place = self.launcher.place_of(position)
+        return str(place) if place is not None else ""
 
     def when(self, position: int, fn: Callable[[], None]) -> None:
         """Call `fn` when everything up to `position` is done; at once if it is."""

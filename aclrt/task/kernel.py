@@ -33,7 +33,7 @@ else:
     from typing import ParamSpec  # a default is for checkers: a bare `Kernel` is one of any signature
 
     P = ParamSpec("P")
-Hot = tuple["Driver", int, int, int]
+Hot = dict[object, bytes]  # the launcher of a stream -> the SQE of these arguments on it
 CoreName = Literal["aiv", "aic", "aicpu"]
 
 CORES: dict[str, Core] = {"aiv": Core.AIV, "aic": Core.AIC, "aicpu": Core.AICPU}
@@ -78,7 +78,7 @@ class DeviceSide:
     Invariants: `watched` holds live allocations only, every base of a cached binding among them, so that a binding
     found here views live memory; an entry of the argument table is dropped only while the device is idle, because a
     queued task may still name it; `hot` (one table for all devices of a kernel) holds the kept bindings of device
-    arrays alone that have an entry, as (driver, core, program, entry), for `task.launcher`.
+    arrays alone that have an entry, for `task.launcher`.
     """
 
     __slots__ = ("__weakref__", "cache", "driver", "hot", "program", "retired", "scalar_room", "watched")
@@ -204,7 +204,7 @@ class Kernel(Generic[P]):
             return entry, ONE_SHOT
         bound.live = (entry, 0)
         if not bound.scalars:
-            self.hot[args] = (driver, int(CORES[self.core]), side.program, entry)
+            self.hot[args] = {}
         return bound.live
 
     def bind(self, driver: Driver, args: tuple[Any, ...]) -> Bound:

@@ -1,63 +1,104 @@
-"""The live launch: one closure per stream that writes a KERNEL slot straight into the mapped SQ ring.
+"""The live launch: repeated launches of one burst are collected and written to the SQ ring together.
 
-Not another way to launch: whatever is unusual (new arguments, a full ring, a wrong thread) goes the ordinary way, and
-everything it does `LiveSink.kernel` does too. It exists because a launch has a budget of a few hundred nanoseconds.
+Not another way to launch: the first launch of arguments, a wrong thread and everything else unusual goes the ordinary
+way (`LiveSink.kernel`), which also prepares the SQE that the next such launch takes. It exists because a launch has a
+budget of a few hundred nanoseconds: one doorbell for a burst, no packing, no argument checks a second time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from _thread import get_ident
+from collections import deque
 from sys import _getframe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.host_thread import barred, tasks_running
-from hw.driver import IDLE
+from aclrt.base.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
-    from aclrt.base.place import Place
     from aclrt.task.kernel import Kernel
     from hw.driver import Driver
 
-TRAIL = 4096
-"""How many launches back a stream remembers their places; above every ring's depth."""
-
-Trail = list["Place | tuple[CodeType, int] | None"]
+BLOCKS = 64
+"""How many bursts a stream remembers the places of."""
 
 
-def make_launcher(stream: Any, driver: Driver, ordinary: Callable[..., None]) -> Callable[..., None]:
-    """`Stream.launch` while the stream is live: the same arguments, the same errors, raised by `ordinary`."""
-    sq, ring, buffer, pack, word, ident, shift, mask, watched, doorbell = driver.sq_map(stream.sq)
-    slots = [(slot << 6, ident | (slot & mask) << shift) for slot in range(ring.depth)]  # the task id of a launch is its slot
-    depth, trail, loop, thread = ring.depth, stream.trail, asyncio.get_running_loop(), get_ident()
-    running = tasks_running()
+@final
+class Launcher:
+    """The launches of one stream that are not in its ring yet, and the places of those that are.
 
-    def launch(kernel: Kernel, *args: Any, blocks: int = 1) -> None:
-        try:
-            owner, core, program, entry = kernel.hot[args]
-        except (KeyError, TypeError, AttributeError):
-            ordinary(kernel, args, blocks)
-            return
-        tail = ring.tail
-        if (
-            owner is not driver
-            or loop not in running
-            or get_ident() != thread
-            or barred
-            or tail - ring.head >= depth
-            or ring.backlog
-        ):
-            ordinary(kernel, args, blocks)
-            return
-        at, named = slots[tail % depth]
-        pack(buffer, at, word, named, core, program, entry, blocks)
-        frame = _getframe(1)
-        trail[tail % TRAIL] = (frame.f_code, frame.f_lasti)
-        ring.tail = stream.submitted = tail + 1
-        if sq.state is IDLE or watched:
-            doorbell(sq)
+    Invariants: `sqes` and `marks` are of one length; `driver.deferred` counts the launchers that hold any; `written` is the
+    position after everything in the ring or behind it; `blocks` are (first position, places), oldest first.
+    """
 
-    return launch
+    __slots__ = ("blocks", "driver", "launch", "loop", "marks", "sq", "sqes", "written")
+
+    def __init__(self, driver: Driver, sq: int, ordinary: Callable[[Kernel, tuple[Any, ...], int], None]) -> None:
+        self.driver = driver
+        self.sq = sq
+        self.written = 0
+        self.sqes: list[bytes] = []
+        self.marks: list[Place | tuple[CodeType, int]] = []
+        self.blocks: deque[tuple[int, list[Place | tuple[CodeType, int]]]] = deque(maxlen=BLOCKS)
+        self.loop = asyncio.get_running_loop()
+        self.launch = self._make(ordinary)
+
+    def _make(self, ordinary: Callable[[Kernel, tuple[Any, ...], int], None]) -> Callable[..., None]:
+        """`Stream.launch` while the stream is live, as a closure: the same arguments, the same errors."""
+        running, loop, thread, key = tasks_running(), self.loop, get_ident(), self
+        sqes, take, mark, arm = self.sqes, self.sqes.append, self.marks.append, self._arm
+
+        def launch(kernel: Kernel, *args: Any, blocks: int = 1) -> None:
+            try:
+                sqe = kernel.hot[args][key]
+            except (KeyError, TypeError, AttributeError):
+                ordinary(kernel, args, blocks)
+                return
+            if blocks != 1 or loop not in running or get_ident() != thread or barred:
+                ordinary(kernel, args, blocks)
+                return
+            if not sqes:
+                arm()
+            take(sqe)
+            frame = _getframe(1)
+            mark((frame.f_code, frame.f_lasti))
+
+        return launch
+
+    def _arm(self) -> None:
+        self.driver.deferred += 1
+        self.loop.call_soon(self.flush)
+
+    def flush(self) -> int:
+        """Write what was collected to the ring and ring the doorbell; the position after it."""
+        if self.sqes:
+            self.driver.deferred -= 1
+            self.blocks.append((self.written, self.marks.copy()))
+            block = b"".join(self.sqes)
+            self.sqes.clear()
+            self.marks.clear()
+            self.written = self.driver.submit(self.sq, block)
+        return self.written
+
+    def drop(self) -> None:
+        """Forget what was collected (the stream is aborted or closed)."""
+        if self.sqes:
+            self.driver.deferred -= 1
+            self.sqes.clear()
+            self.marks.clear()
+
+    def note(self, place: Place) -> None:
+        """The place of a launch that went the ordinary way, just before it is submitted."""
+        self.blocks.append((self.written, [place]))
+
+    def place_of(self, position: int) -> Place | None:
+        """Where the kernel at `position` was launched, if it is still known."""
+        for first, marks in reversed(self.blocks):
+            if first <= position < first + len(marks):
+                mark = marks[position - first]
+                return mark if isinstance(mark, Place) else Place(*mark)
+        return None

@@ -9,7 +9,6 @@ from aclrt.base.errors import fail
 from aclrt.task import task as t
 from aclrt.base.place import here
 from aclrt.task.kernel import CORES
-from aclrt.task.launcher import TRAIL
 from hw.chips import SqeKind
 
 if TYPE_CHECKING:
@@ -104,9 +103,15 @@ class LiveSink:
     def kernel(self, stream: Any, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
         driver = self.driver
         handle, flags = kernel.arguments(driver, args)
-        stream.trail[stream.submitted % TRAIL] = here()
+        launcher, core, program = stream.launcher, CORES[kernel.core], kernel.program(driver)
+        launcher.flush()
+        launcher.note(here())
+        hot = kernel.hot.get(args) if blocks == 1 and not driver.clock.virtual else None
+        if hot is not None:
+            chip = driver.chip
+            hot[launcher] = chip.kernel_pack.pack(chip.kernel_word(flags), chip.ident(stream.id, 0), core, program, handle, 1)
         stream.submitted = driver.submit_kernel(
-            stream.sq, stream.next_task_id(), CORES[kernel.core], kernel.program(driver), handle, blocks, flags
+            stream.sq, stream.next_task_id(), core, program, handle, blocks, flags
         )
 
 

@@ -16,7 +16,19 @@ from hw.chips import ChipSpec, Core, Status
 from hw.engines.args import Args, Gone, Poison
 from hw.signal import Signal
 
-__all__ = ["EXCEPTION", "HEAVY_NS", "TIMEOUT", "CorePool", "Kernel", "Kernels", "Pair", "Workers", "nop", "pools"]
+__all__ = [
+    "EXCEPTION",
+    "HEAVY_NS",
+    "TIMEOUT",
+    "CorePool",
+    "Divert",
+    "Kernel",
+    "Kernels",
+    "Pair",
+    "Workers",
+    "nop",
+    "pools",
+]
 
 Fn = Callable[..., Any]
 Pair = tuple[Fn, Args]
@@ -40,7 +52,7 @@ def nop() -> None:
 
 @final
 class Kernel:
-    """A registered program. `mean_ns` is the running mean of its measured eager runs (0: never measured)."""
+    """A registered program. `mean_ns` is the running mean of its measured eager runs, the older half as much."""
 
     __slots__ = ("core", "cost_ns", "fn", "mean_ns", "name", "offload")
 
@@ -67,16 +79,26 @@ class Kernel:
         return self.offload if self.offload is not None else self.mean_ns >= HEAVY_NS
 
 
+class Divert(Exception):
+    """A kernel that is heavy, or was never measured, was called inline by the eager loop: it goes the long way."""
+
+
+def _divert(*_values: Any) -> None:
+    raise Divert
+
+
 def _no_program(*_values: Any) -> None:
     raise Gone("program: no such kernel; it was unloaded, or never loaded")
 
 
 @final
 class Kernels:
-    """Registered programs by id, 1 .. ; id 0 is never given out. `fns[id]` is what a slot calls."""
+    """Registered programs by id, 1 .. ; id 0 is never given out. `fns[id]` is what a slot calls; `light[id]` is the
+    same if that is known to be light, else something that raises Divert."""
 
     def __init__(self) -> None:
         self.fns: list[Fn] = [_no_program]
+        self.light: list[Fn] = [_no_program]
         self._kernels: dict[int, Kernel] = {}
         self._by_fn: dict[int, Kernel] = {}
         self._free: list[int] = []
@@ -88,9 +110,11 @@ class Kernels:
         if self._free:
             program = self._free.pop()
             self.fns[program] = kernel.fn
+            self.light[program] = _divert
         else:
             program = len(self.fns)
             self.fns.append(kernel.fn)
+            self.light.append(_divert)
         self._kernels[program] = kernel
         self._by_fn[id(kernel.fn)] = kernel
         return program
@@ -100,10 +124,17 @@ class Kernels:
         kernel = self._kernels.pop(program, None)
         if kernel is None:
             raise KeyError(f"program {program}: no such kernel; load it first")
-        self.fns[program] = _no_program
+        self.fns[program] = self.light[program] = _no_program
         if self._by_fn.get(id(kernel.fn)) is kernel:
             del self._by_fn[id(kernel.fn)]
         self._free.append(program)
+
+    def measured(self, program: int, spent_ns: int) -> None:
+        """One run of a kernel took this long: the running mean decides how the eager loop runs the next one."""
+        kernel = self._kernels.get(program)
+        if kernel is not None:
+            kernel.mean_ns = (kernel.mean_ns + spent_ns) // 2
+            self.light[program] = _divert if kernel.heavy() else kernel.fn
 
     def fn(self, program: int) -> Fn:
         """What a slot that names `program` calls; for an unknown one, something that raises Gone."""

@@ -6,11 +6,13 @@ one `unpack_from`; everything else takes the general way. Heads are reported by 
 
 from __future__ import annotations
 
+from operator import length_hint
 from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from hw.chips import SQE_BYTES, CqeKind, SqeFlag, SqeKind, Status
+from hw.engines.core import Divert
 from hw.ts.careful import STALE, careful_task, decode_slot, handler
 from hw.ts.control import PARK, RunFailed
 from hw.ts.program import Cell, Step
@@ -27,18 +29,20 @@ if TYPE_CHECKING:
 __all__ = ["drop_queued", "report", "serve_ring"]
 
 _KERNEL = int(SqeKind.KERNEL)
-_PLACE_HOLDER = int(SqeKind.PLACE_HOLDER)
 _WR_CQE = int(SqeFlag.WR_CQE)
 _ONE_SHOT = int(SqeFlag.ONE_SHOT)
 _KEPT = frozenset({SqeKind.EVENT_WAIT, SqeKind.NOTIFY_WAIT, SqeKind.MODEL_EXECUTE})
 _KEEP = 256
+_SCAN = Struct("<H6xIII44x").iter_unpack
+"""(type and flags, core, program, args) of each KERNEL slot of a run; one layout on every chip."""
+
 _KEY = Struct("<I4x56s").unpack_from
 """A slot without its stream and task id."""
 
 
 _STRIDE = 64
 _LOOK_NS = 100_000
-"""Light kernels run up to _STRIDE at a time between two looks at the clock; one at a time when that took _LOOK_NS."""
+"""Light kernels run up to _STRIDE at a time between two looks at the clock; one at a time after that took _LOOK_NS."""
 
 
 def serve_ring(m: Machine, sq: RingSq) -> Generator[None, None, None]:
@@ -109,77 +113,104 @@ def _fail(m: Machine, sq: RingSq, exc: Exception) -> None:
 
 def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
     """Until the ring is empty, or the mode changed, or the SQ was aborted while it slept (`sq.stale`)."""
-    ring, queue, heavy = sq.ring, m.queue, m.heavy
-    buffer, depth, scan, kept = ring.buffer, ring.depth, m.chip.kernel_scan.unpack_from, m.steps
-    fns, values = m.kernels.fns, m.args.values
-    head, stride, left = sq.head, 1, 1
-    last = perf_counter_ns()
+    ring, queue = sq.ring, m.queue
+    depth, buffer, steps, light, values = ring.depth, ring.buffer, m.steps, m.kernels.light, m.args.values
+    view = memoryview(buffer)
+    stride, last = _STRIDE, perf_counter_ns()
     sq.stale = False
-    while head != ring.tail:
-        at = head % depth << 6
-        kind, flags, core, program, handle = scan(buffer, at)
-        if kind == _KERNEL and core <= 2 and not (heavy and program in heavy):
+    while sq.head != ring.tail:
+        first = sq.head % depth
+        at = first << 6
+        if buffer[at] == _KERNEL:
+            n = min(stride, ring.tail - sq.head, depth - first)
+            it = _SCAN(view[at : at + (n << 6)])
             try:
-                fns[program](*values[handle])
-            except Exception:
-                sq.head = head
-                raise
-        else:
-            sq.head = head
-            if kind == _KERNEL and core <= 2:
-                m.measured(program, (yield from on_worker(m, sq, [(m.kernels.fn(program), m.args.at(handle))])))
-                left = 1
-            else:
-                cell = kept.get(_KEY(buffer, at)) or _decode(m, buffer, at)
-                if isinstance(cell, Step):
-                    run = cell.run or handler(cell)
-                    while run(m, sq, cell) == PARK:
-                        yield
-                        if sq.stale:  # aborted; or the mode changed, and the wait is begun again over there
-                            return
+                for word, core, program, handle in it:
+                    if word != _KERNEL or core > 2:
+                        break
+                    light[program](*values[handle])
                 else:
-                    fn, ready = cell
-                    fn(*ready)
-                program = 0
-        head += 1
-        if flags:
-            m.after_kernel(sq, head, flags, handle)
-        left -= 1
-        if left:
-            continue
+                    sq.head += n
+                    n = 0
+            except Divert:
+                pass
+            except Exception:
+                sq.head += n - length_hint(it) - 1
+                raise
+            if n:
+                sq.head += n - length_hint(it) - 1
+                if word & 0xFF == _KERNEL:
+                    yield from _task(m, sq, word, program, handle, None)
+                    program = 0
+                    if sq.stale:
+                        return
+        else:
+            kept, program = steps.get(_KEY(buffer, at)), 0
+            if kept is not None and kept.run(m, sq, kept) != PARK:
+                sq.head += 1
+            else:
+                yield from _task(m, sq, buffer[at] | buffer[at + 1] << 8, 0, 0, kept)
+                if sq.stale:
+                    return
         now = perf_counter_ns()
         if now - last < _LOOK_NS:
-            stride = min(_STRIDE, stride * 2)
+            stride = _STRIDE
         else:
             if stride == 1:
-                m.measured(program, now - last)
+                m.kernels.measured(program, now - last)
             stride = 1
-        if sq.stopping or sq.stale:
-            break
-        if now > queue.slice_end:
-            sq.head = head
+        if sq.stopping:
+            return
+        if now > queue.slice_end and sq.head != ring.tail:
             queue.budget = 0
             sq.make_ready()
             yield
             if sq.stale:
                 return
             now = perf_counter_ns()
-        last, left = now, stride
-    sq.head = head
+        last = now
 
 
-def _decode(m: Machine, buffer: bytearray, at: int) -> Cell:
+def _task(
+    m: Machine, sq: RingSq, word: int, program: int, handle: int, parked: Step | None
+) -> Generator[None, None, None]:
+    """The task at `sq.head`, one that is not simply called; `parked` is its step if it already found it has to wait.
+    An abort meanwhile leaves `sq.stale` set and the head where the abort put it."""
+    kernel = m.kernels.get(program) if word & 0xFF == _KERNEL else None
+    if kernel is not None and kernel.heavy() and m.offload:
+        m.kernels.measured(program, (yield from on_worker(m, sq, [(kernel.fn, m.args.at(handle))])))
+    else:
+        cell = parked or _decode(m, sq.ring.buffer, sq.head % sq.ring.depth)
+        if isinstance(cell, Step):
+            run = handler(cell)
+            while parked is not None or run(m, sq, cell) == PARK:
+                yield
+                parked = None
+                if sq.stale:  # aborted; or the mode changed, and the wait is begun again over there
+                    return
+        else:
+            fn, ready = cell
+            before = perf_counter_ns()
+            fn(*ready)
+            if kernel is not None:
+                m.kernels.measured(program, perf_counter_ns() - before)
+    sq.head += 1
+    if word > 0xFF:
+        m.after_kernel(sq, sq.head, word >> 8, handle)
+
+
+def _decode(m: Machine, buffer: bytearray, slot: int) -> Cell:
     """The cell of a ring's slot. Waits and executes come again and again, bit for bit but for the task id: those
     steps are kept by their bytes."""
-    slot = at // SQE_BYTES
     sqe = decode_slot(m, buffer, slot)
     if sqe is not None and sqe.kind in m.sdma.KINDS:
         return m.sdma.run, (sqe,)
     cell = m.decoder.decode(buffer, slot) if sqe is None else m.decoder.cell(sqe, slot)
-    if isinstance(cell, Step) and cell.pair is None and cell.kind in _KEPT:
+    if isinstance(cell, Step) and sqe is not None and not sqe.flags and cell.pair is None and cell.kind in _KEPT:
         if len(m.steps) >= _KEEP:
             m.steps.clear()
-        m.steps[_KEY(buffer, at)] = cell
+        handler(cell)  # looked up now, so that a kept step has its function
+        m.steps[_KEY(buffer, slot * SQE_BYTES)] = cell
     return cell
 
 

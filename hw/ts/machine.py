@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from hw.chips import SQE_BYTES, Chip, Core, CqeKind, Sqe, SqeError, SqeFlag, SqeKind, Status
 from hw.engines import aicpu
 from hw.engines.args import ArgTable, Gone
-from hw.engines.core import HEAVY_NS, Kernels, Workers
+from hw.engines.core import Kernels, Workers
 from hw.engines.sdma import Sdma
 from hw.observe import Observers
 from hw.registers import EventFile, NotifyFile
@@ -58,7 +58,6 @@ class Machine:
         self.execute_timeout_ns = 0  # 0: none; looked at under the virtual clock
         self.careful = clock.virtual
         self.offload = not clock.virtual  # may heavy kernels go to worker threads
-        self.heavy: set[int] = set()  # programs that an eager launch sends to a worker thread
         self.call_threadsafe: Callable[[Callable[[], None]], None] = lambda call: call()  # set by the scheduler
         self.pollers: dict[Sq, Callable[[], bool]] = {}
         self.args.on_change = self.images.args_changed
@@ -86,17 +85,6 @@ class Machine:
         return woken
 
     # -- kernels --------------------------------------------------------------------------------------------------
-
-    def measured(self, program: int, spent_ns: int) -> None:
-        """One run of a kernel took this long: a running mean, and whether the next run goes to a worker thread."""
-        kernel = self.kernels.get(program)
-        if kernel is None:
-            return
-        kernel.mean_ns = (kernel.mean_ns + spent_ns) // 2
-        if kernel.heavy():
-            self.heavy.add(program)
-        elif kernel.mean_ns < HEAVY_NS // 2:
-            self.heavy.discard(program)
 
     def after_kernel(self, sq: Sq, after: int, flags: int, handle: int) -> None:
         """What the header's flags ask for once a task of a user SQ succeeded; `after` is the position behind it."""
