@@ -132,26 +132,28 @@ class Device:
                 await self._settle()
         npu.closed = True
         unobserved = [stream.error for context in npu.contexts for stream in context.streams if stream.error is not None]
-        npu.driver.close()
         for context in npu.contexts:
             context.alive = False
             for stream in context.streams:
                 stream.alive = False
-                stream.advance(stream.submitted)
+        for context in npu.contexts:
+            for stream in context.streams:
+                stream.advance(stream.submitted)  # whoever waited lets go of ids and memory while the driver still has them
             for model in context.models:
                 model.alive = False  # type: ignore[attr-defined]
+        npu.driver.close()
         OPEN[asyncio.get_running_loop()].pop(npu.index, None)
         for error in [*npu.unobserved, *unobserved]:
             if error.__traceback__ is None:  # never raised anywhere
                 warnings.warn(f"nobody was told of a device failure: {error}", UnobservedErrorWarning, stacklevel=2)
 
     async def _settle(self) -> None:
-        """Run the loop until the device is idle for some passes, within CLOSE_LIMIT_S."""
+        """Run the loop until nothing has moved by itself for some passes, within CLOSE_LIMIT_S."""
         loop = asyncio.get_running_loop()
         limit = loop.time() + CLOSE_LIMIT_S
         quiet = 0
         while quiet < 4 and loop.time() < limit:
-            quiet = quiet + 1 if self.npu.driver.idle() else 0
+            quiet = quiet + 1 if self.npu.driver.resting() else 0
             await asyncio.sleep(0)
 
 
@@ -307,7 +309,7 @@ def create_context(index: int) -> Context:
     return context
 
 
-async def destroy_context(context: Context) -> None:
+def destroy_context(context: Context) -> None:
     """aclrtDestroyContext: frees its models and streams. Errors: 107000 destroyed, 107002 for a primary context."""
     asked = "aclrtDestroyContext"
     if not context.alive:

@@ -353,6 +353,10 @@ class Driver:
         """Nothing runs, waits, is queued or collected, and every completion was handed up."""
         return not self.deferred and self._ts.idle()
 
+    def resting(self) -> bool:
+        """Nothing will move by itself: idle, or parked on what only a record, a write or a time-out could change."""
+        return not self.deferred and self._ts.resting()
+
     def run_pass(self) -> None:
         """One pass of the TS now: for tests and tools without a running event loop."""
         self._ts.run_pass()

@@ -6,12 +6,13 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from aclrt import device as devices
-from aclrt.acl.handles import handle
+from aclrt.acl.handles import DONE, handle
 from aclrt.stream import context as contexts
 from aclrt.stream import progress
 from aclrt.stream.context import Context, current
 
 if TYPE_CHECKING:
+    from aclrt.base.completion import Completion
     from aclrt.stream.stream import Stream
 
 
@@ -70,9 +71,10 @@ def aclrtCreateContext(deviceId: int) -> Context:
     return devices.create_context(index(deviceId))
 
 
-async def aclrtDestroyContext(context: Context | None) -> None:
-    """Free a Context and all it owns. Errors: 100000, 107002 for a primary one."""
-    await devices.destroy_context(handle(context, Context, "aclrtDestroyContext", "context"))
+def aclrtDestroyContext(context: Context | None) -> Completion:
+    """Free a Context and all it owns, now; may be awaited. Errors: 100000, 107000, 107002 for a primary one."""
+    devices.destroy_context(handle(context, Context, "aclrtDestroyContext", "context"))
+    return DONE
 
 
 def aclrtSetCurrentContext(context: Context | None) -> None:

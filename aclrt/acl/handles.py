@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any, NoReturn, TypeVar
 
 from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.completion import Completion
 from aclrt.base.errors import fail
 from aclrt.graph.cond import CondHandle
 from aclrt.graph.joining import CaptureEvent
@@ -37,7 +38,24 @@ aclmdlRITask = Task
 aclmdlRICondHandle = CondHandle
 aclrtTaskGrp = TaskGroup
 
-HANDLES: tuple[type, ...] = (Stream, Event, Model, TaskGroup, CondHandle, Task, Notify, Label, LabelList, Context, CaptureEvent)
+HANDLES: tuple[type, ...] = (
+    Stream,
+    Event,
+    Model,
+    TaskGroup,
+    CondHandle,
+    Task,
+    Notify,
+    Label,
+    LabelList,
+    Context,
+    CaptureEvent,
+)
+
+
+DONE = Completion()
+"""What a call returns that C lets block and that has nothing to wait for here: `await` works and is not needed."""
+DONE.set()
 
 
 def null(asked: str, name: str) -> NoReturn:

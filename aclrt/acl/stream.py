@@ -8,12 +8,13 @@ from __future__ import annotations
 from operator import index
 from typing import TYPE_CHECKING
 
-from aclrt.acl.handles import handle, optional
+from aclrt.acl.handles import DONE, handle, optional
 from aclrt.stream import checks, lifecycle, progress
 from aclrt.stream.context import current
 from aclrt.stream.stream import Stream
 
 if TYPE_CHECKING:
+    from aclrt.base.completion import Completion
     from aclrt.base.enums import StreamStatus
 
 
@@ -35,9 +36,10 @@ async def aclrtDestroyStream(stream: Stream | None) -> None:
     await lifecycle.destroy(current(), handle(stream, Stream, "aclrtDestroyStream", "stream"))
 
 
-async def aclrtDestroyStreamForce(stream: Stream | None) -> None:
-    """Free the stream and drop what is queued on it. Errors: as aclrtDestroyStream."""
-    await lifecycle.destroy(current(), handle(stream, Stream, "aclrtDestroyStreamForce", "stream"), force=True)
+def aclrtDestroyStreamForce(stream: Stream | None) -> Completion:
+    """Free the stream now and drop what is queued on it; may be awaited like aclrtDestroyStream. Errors: as there."""
+    lifecycle.destroy_now(current(), handle(stream, Stream, "aclrtDestroyStreamForce", "stream"))
+    return DONE
 
 
 async def aclrtSynchronizeStream(stream: Stream | None) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from aclrt.base.codes import AclErrorCode as Code
-from aclrt.base.errors import fail
 from aclrt.stream.register import Cell, Mark
 from aclrt.task.task import CopyOp, ExternalRecordOp, ExternalWaitOp
 
@@ -53,13 +51,11 @@ def prepare(model: CaptureModel, stream: Stream) -> ExternalRun | None:
 
     A record gets a new cell; a wait gets the cell of the record that was latest until now, or none, which lets it pass. The
     table is copied by a task of `stream`, so a run queued behind another on one stream does not disturb it; on two streams
-    the later execute re-targets waits of the earlier. Errors: 107017 (an event was destroyed), 207001.
+    the later execute re-targets waits of the earlier. A destroyed event counts for nothing: its record writes nowhere, its
+    wait passes. Errors: 207001.
     """
     if not model.externals:
         return None
-    for event in model.externals:
-        if not event.alive:
-            raise fail(Code.RT_INVALID_HANDLE, f"execute {model.title()}", "an event of its external record or wait is destroyed", "keep the event")
     assign(model)
     cells: list[Cell] = []
     published: list[tuple[Event, Cell]] = []
@@ -81,6 +77,8 @@ def prepare(model: CaptureModel, stream: Stream) -> ExternalRun | None:
 
 
 def _fresh(model: CaptureModel, event: Event, op: ExternalRecordOp | ExternalWaitOp, published: list[tuple[Event, Cell]]) -> Cell | None:
+    if not event.alive:
+        return None
     if isinstance(op, ExternalRecordOp):
         cell = Cell(model.npu, f"execute {model.title()}")
         published.append((event, cell))

@@ -13,7 +13,7 @@ from aclrt.base.place import here
 from aclrt.graph import external
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.model.execute import Shortage
-from aclrt.task.lower import encode, encode_queue
+from aclrt.task.lower import encode, send_queue
 from aclrt.task.task import ActiveOp, CondOp, NotifyRecordOp, SwitchOp
 from hw.chips import SqeKind
 from hw.driver import IdKind
@@ -104,7 +104,7 @@ def _fill(root: CaptureModel, queues: list[TaskQueue]) -> None:
             queue.image_slots = max(queue.sqe_count, 1)
             queue.image = driver.image_alloc(queue.image_slots)
         if not queue.sent and queue.tasks:
-            driver.image_write(queue.image, 0, encode_queue(driver, queue))
+            send_queue(driver, queue, f"execute {root.title()}")
         queue.sent = True
     driver.sq_bind([(queue.sq, queue.stream_id, queue.image, queue.sqe_count) for queue in queues if queue.sq is not None and queue.image is not None])
 

@@ -49,13 +49,14 @@ class TaskGroup:
     holds the group, or None, and at most one window holds it; `model` is None once the model is destroyed.
     """
 
-    __slots__ = ("_patches", "index", "model", "place", "tasks", "user", "window")
+    __slots__ = ("_patches", "index", "model", "place", "tasks", "updates", "user", "window")
 
     def __init__(self, model: CaptureModel, user: Stream) -> None:
         self.model: CaptureModel | None = model
         self.user = user
         self.index = len(model.groups)
         self.tasks: list[Task] = []
+        self.updates = 0  # windows that ended well: a group left at 0 still has the arguments of its capture
         self.window: Window | None = None
         self.place = here()
         self._patches: dict[Task, Patches] = {}

@@ -191,6 +191,7 @@ def update_end(ctx: Context | None, stream: Stream) -> None:
         window.check_count(f"{asked} on stream {stream.id}")
         if window.staged is not None:
             window.commit()
+        window.group.updates += 1
     finally:
         window.close()
 

@@ -9,6 +9,7 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.model.held import HeldSink
 from aclrt.model import fill
 from aclrt.model.model import check_handle, require_same
@@ -16,6 +17,7 @@ from aclrt.model.names import run_callbacks
 from aclrt.model.normal import NormalModel
 from aclrt.stream import context as contexts
 from aclrt.stream import checks as streams
+from aclrt.task.lower import LiveSink, encode
 from aclrt.task.task import ModelExecuteOp, NotifyWaitOp
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from aclrt.stream.context import Context
     from aclrt.stream.stream import Stream
     from hw.driver import IdKind
+
+RUN_BLOCKS = 64
+"""Encoded runs a model keeps, one per stream it was executed on."""
 
 EXECUTE_TYPES = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
 
@@ -86,12 +91,13 @@ class Run:
         return self._done.error if self._done.done else None  # type: ignore[return-value]
 
     def __await__(self) -> Generator[Any, None, None]:
-        return self._wait(None).__await__()
+        if self._done.done:
+            self._done.result()
+            return
+        yield from self.model.npu.waiting_for(self._done, self)
 
     async def _wait(self, timeout_ms: int | None) -> None:
-        await self.model.npu.wait(
-            self._done, f"execution of {self.model.title()} on stream {self.stream.id}", timeout_ms, Code.RT_STREAM_SYNC_TIMEOUT
-        )
+        await self.model.npu.wait(self._done, str(self), timeout_ms, Code.RT_STREAM_SYNC_TIMEOUT)
 
     async def abort(self) -> None:
         """aclmdlRIAbort of the model if this run has not ended; its waiters get 507023."""
@@ -122,6 +128,9 @@ class Run:
         else:
             self._done.fail(self._failure)
         self.model.npu.resources_freed()
+
+    def __str__(self) -> str:
+        return f"execution of {self.model.title()} on stream {self.stream.id}"
 
     def __repr__(self) -> str:
         state = "running" if not self.done else "failed" if self._failure is not None else "done"
@@ -161,12 +170,30 @@ def _start(ctx: Context | None, model: Model, stream: Stream, asked: str) -> Run
         _hold(model, stream, run, shortage)
         return run
     contexts.require_same(ctx, stream, asked)
-    execution_of(model).before_run(model, stream)
-    stream.submit(ModelExecuteOp(model=model.id))
-    stream.submit(NotifyWaitOp(notify=model.end_notify))
+    execution = execution_of(model)
+    execution.before_run(model, stream)
+    _submit(model, stream)
     run.submitted()
-    execution_of(model).after_run(model, stream)
+    execution.after_run(model, stream)
     return run
+
+
+def _submit(model: Model, stream: Stream) -> None:
+    """The two tasks of a run. On a live stream their bytes are kept: a replay encodes nothing."""
+    sink = stream.sink
+    if not isinstance(sink, LiveSink):
+        stream.submit(ModelExecuteOp(model=model.id))
+        stream.submit(NotifyWaitOp(notify=model.end_notify))
+        return
+    require_task()
+    key = (stream.id, model.id, model.end_notify.id)
+    block = model.run_blocks.get(key)
+    if block is None:
+        if len(model.run_blocks) >= RUN_BLOCKS:
+            model.run_blocks.clear()
+        ops = (ModelExecuteOp(model=model.id), NotifyWaitOp(notify=model.end_notify))
+        block = model.run_blocks[key] = b"".join(encode(model.npu.driver, op, stream.id, 0) for op in ops)
+    sink.send(stream, block)
 
 
 def _hold(model: Model, stream: Stream, run: Run, shortage: Shortage) -> None:
@@ -174,8 +201,7 @@ def _hold(model: Model, stream: Stream, run: Run, shortage: Shortage) -> None:
     held = HeldSink.on(stream)
     held.gate(lambda: _prepared(model, stream))
     execution_of(model).before_run(model, stream)
-    stream.submit(ModelExecuteOp(model=model.id))
-    stream.submit(NotifyWaitOp(notify=model.end_notify))
+    _submit(model, stream)
     run.submitted()
     execution_of(model).after_run(model, stream)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
 from aclrt.model import split
-from aclrt.task.lower import encode_queue
+from aclrt.task.lower import send_queue
 from hw.chips import SqeKind
 from hw.driver import IdKind, pack_label
 
@@ -72,7 +72,7 @@ def _put_on_device(parts: list[TaskQueue], tail: int | None) -> None:
         part.image_slots = max(slots, 1)
         part.image = driver.image_alloc(part.image_slots)
         if slots:
-            driver.image_write(part.image, 0, encode_queue(driver, part))
+            send_queue(driver, part, f"load stream {part.owner.id}")
         part.sent = True
         assert part.sq is not None
         npu.queues[part.sq] = part

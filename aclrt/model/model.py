@@ -71,6 +71,7 @@ class Model:
         self.end_notify = NotifyId()
         self.loaded = False  # load-complete: SQEs are on the device and the model can be executed (isModelComplete_)
         self.runs = 0
+        self.run_blocks: dict[tuple[int, int, int | None], bytes] = {}  # (stream, model, notify ids) -> the SQEs of one run
         self.seq = 0  # next sequence id of a task
         self.labels: dict[int, Any] = {}  # labelMap_: label id -> Label
         self.callbacks: dict[Callable[[Any], object], Any] = {}  # destroy callback -> userData, in order of registration

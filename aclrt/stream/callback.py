@@ -165,7 +165,7 @@ def subscribe(ctx: Context | None, thread_id: int, stream: Stream | None) -> Non
     stream = resolve(ctx, stream, asked)
     if stream.subscriber is not None:
         raise fail(Code.RT_STREAM_SUBSCRIBE, asked, f"stream {stream.id} is subscribed", "unsubscribe it first")
-    reports = stream.npu.reports.setdefault(thread_id, Reports())
+    reports: Reports = stream.npu.reports.setdefault(thread_id, Reports())
     reports.streams += 1
     stream.subscriber = reports
 

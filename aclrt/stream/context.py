@@ -8,7 +8,7 @@ from aclrt.base import errors
 from aclrt.base.capture_mode import ModeCounts, unsafe_allowed
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import FailureMode
-from aclrt.base.host_thread import current_context, host_thread, set_current_context
+from aclrt.base.host_thread import current_context, host_thread, require_task, set_current_context
 
 if TYPE_CHECKING:
     from aclrt.base.errors import AclError
@@ -72,7 +72,11 @@ class Context:
 
 
 def current() -> Context | None:
-    """The calling task's current Context, or None. A child task inherits it (design.md, host threads)."""
+    """The calling task's current Context, or None. A child task inherits it (design.md, host threads).
+
+    RuntimeError outside a task: a callback or a worker thread has a copy of the variable, but is no host thread.
+    """
+    require_task()
     context = current_context()
     assert context is None or isinstance(context, Context)
     return context if context is None or context.alive else None

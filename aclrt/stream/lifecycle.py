@@ -32,9 +32,25 @@ def create(ctx: Context | None, priority: int = 0, flags: int = 0) -> Stream:
     return stream
 
 
-async def destroy(ctx: Context | None, stream: Stream, *, force: bool = False) -> None:
-    """aclrtDestroyStream / Force. Errors: 107017, 107027, 107005 (bound), 107002, 107003. Source: acl_semantics 1.6."""
-    asked = "aclrtDestroyStreamForce" if force else "aclrtDestroyStream"
+async def destroy(ctx: Context | None, stream: Stream) -> None:
+    """aclrtDestroyStream: waits for the stream's tasks. Errors: 107017, 107027, 107005 (bound), 107002, 107003.
+
+    Source: acl_semantics 1.6.
+    """
+    asked = "aclrtDestroyStream"
+    _check_destroyable(ctx, stream, asked)
+    await stream.drained(asked)
+    if stream.alive:
+        close(stream)
+
+
+def destroy_now(ctx: Context | None, stream: Stream) -> None:
+    """aclrtDestroyStreamForce: drops what is queued. Errors as `destroy`."""
+    _check_destroyable(ctx, stream, "aclrtDestroyStreamForce")
+    close(stream)
+
+
+def _check_destroyable(ctx: Context | None, stream: Stream, asked: str) -> None:
     check_handle(stream, asked)
     refuse_capturing(stream, asked)
     if stream.model is not None:
@@ -42,10 +58,6 @@ async def destroy(ctx: Context | None, stream: Stream, *, force: bool = False) -
             Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is bound to {stream.model.title()}", "unbind it or destroy the model"
         )
     contexts.require_same(ctx, stream, asked)
-    if not force:
-        await stream.drained(asked)
-    if stream.alive:
-        close(stream)
 
 
 def close(stream: Stream) -> None:

@@ -18,7 +18,7 @@ from hw.chips import CqeKind, Status
 from hw.driver import IdKind, NoMemory, NoResource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from aclrt.stream.context import Context
     from aclrt.task.queue import TaskQueue
@@ -89,7 +89,7 @@ class Npu:
         self.streams: dict[int, SqOwner] = {}
         self.queues: dict[int, TaskQueue] = {}  # SQ of the pool -> the model stream bound to it
         self.reports: dict[int, Any] = {}  # host thread id -> its stream.callback.Reports
-        self.waits: dict[Completion, str] = {}
+        self.waits: dict[Completion, object] = {}
         self.short: deque[Callable[[], bool]] = deque()  # held streams, first come first served
         self.unobserved: list[AclError] = []
         self.on_execute_error = "fault"
@@ -148,10 +148,9 @@ class Npu:
 
     async def wait(self, completion: Completion, what: str, timeout_ms: int | None, code: Code) -> None:
         """Wait for `completion`; after `timeout_ms` of device time raise `code` with the who-waits-for-whom text."""
-        if completion.done:
-            await completion
+        if timeout_ms is None or timeout_ms < 0 or completion.done:
+            await completion if completion.done else await _Until(self, completion, what)
             return
-        timer = None
         wait = Completion()  # ends with the completion or the deadline, whichever comes first
 
         def copy(done: Completion) -> None:
@@ -159,24 +158,31 @@ class Npu:
                 wait.set() if done.error is None else wait.fail(done.error)
 
         completion.add_callback(copy)
-        self.waits[wait] = what
-        if timeout_ms is not None and timeout_ms > 0:
 
-            def expire() -> None:
-                if not wait.done:
-                    met = f"not done after {timeout_ms} ms of device time; {self.headline() or 'see the notes'}"
-                    error = errors.fail(code, what, met, "wait longer or abort")
-                    error.add_note(self.explain())
-                    wait.fail(error)
+        def expire() -> None:
+            if not wait.done:
+                met = f"not done after {timeout_ms} ms of device time; {self.headline() or 'see the notes'}"
+                error = errors.fail(code, what, met, "wait longer or abort")
+                error.add_note(self.explain())
+                wait.fail(error)
 
-            timer = self.driver.clock.call_at(self.driver.clock.now_ns() + timeout_ms * 1_000_000, expire)
+        timer = self.driver.clock.call_at(self.driver.clock.now_ns() + timeout_ms * 1_000_000, expire)
         try:
-            await wait
+            await _Until(self, wait, what)
         finally:
-            del self.waits[wait]
             completion.remove_callback(copy)
-            if timer is not None:
-                timer.cancel()
+            timer.cancel()
+
+    def waiting_for(self, completion: Completion, what: object) -> Generator[Any, None, None]:
+        """Await `completion` as one of the host's waits; `what` says which, as text, if anyone asks."""
+        self.waits[completion] = what
+        if self.driver.clock.virtual:
+            self.driver.nudge()
+        try:
+            yield from completion.__await__()
+        finally:
+            if not completion.waiters:
+                self.waits.pop(completion, None)
 
     # --- resources -------------------------------------------------------------------------------------------------
 
@@ -243,6 +249,20 @@ class Npu:
 
     def __repr__(self) -> str:
         return f"<Npu {self.index} {self.spec.name}{' null' if self.null else ''}, {len(self.streams)} SQs, {len(self.waits)} waiting>"
+
+
+class _Until:
+    """Awaits a completion as one of the host's waits."""
+
+    __slots__ = ("completion", "npu", "what")
+
+    def __init__(self, npu: Npu, completion: Completion, what: object) -> None:
+        self.npu = npu
+        self.completion = completion
+        self.what = what
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.npu.waiting_for(self.completion, self.what)
 
 
 def unwired(*_: object, **__: object) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aclrt.base.codes import AclErrorCode as Code
-from aclrt.base.enums import EventFlag, RecordFlag, WaitFlag
+from aclrt.base.enums import EventFlag, RecordFlag, StreamFlag, WaitFlag
 from aclrt.base.errors import fail
 from aclrt.stream import context as contexts
 from aclrt.stream import event as events
@@ -122,6 +122,8 @@ def _record_external(ctx: Context | None, event: Event, stream: Stream, asked: s
 
 def _record_live(event: Event, stream: Stream, asked: str) -> None:
     """An ordinary record: a task of this stream, whatever its sink makes of it."""
+    if stream.flags & StreamFlag.CPU_SCHEDULE:
+        return  # accepted, but the event stays as if it had never been recorded (recorded)
     if not event.new_mode:
         register = event.own_register(asked)
         stream.submit(EventRecordOp(event=register))

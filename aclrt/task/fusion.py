@@ -37,9 +37,10 @@ class FusedKernel:
     def __init__(self, parts: Sequence[Part]) -> None:
         if not parts:
             raise ValueError("launch_fused: there is no part; give (kernel, arguments) pairs")
-        for kernel, args in parts:
-            if not isinstance(kernel, Kernel) or not isinstance(args, tuple):
-                raise TypeError(f"launch_fused: a part is (kernel, tuple of arguments), not ({kernel!r}, {args!r})")
+        for part in parts:
+            good = isinstance(part, tuple) and len(part) == 2
+            if not good or not isinstance(part[0], Kernel) or not isinstance(part[1], tuple):
+                raise TypeError(f"launch_fused: a part is (kernel, tuple of arguments), not {part!r}")
         self.parts = tuple(parts)
         self.name = "+".join(kernel.name for kernel, _ in parts)
         cores = [kernel.core for kernel, _ in parts]

@@ -88,6 +88,16 @@ def encode_queue(driver: Driver, queue: TaskQueue) -> bytes:
     return b"".join(encode(driver, task.op, queue.stream_id, task.task_id) for task in queue.tasks)
 
 
+def send_queue(driver: Driver, queue: TaskQueue, asked: str) -> None:
+    """Write all SQEs of a model stream to its SQ memory. Errors: 507052 when the transport to the device fails (OSError)."""
+    assert queue.image is not None
+    try:
+        driver.image_write(queue.image, 0, encode_queue(driver, queue))
+    except OSError as error:
+        met = f"SQEs of stream {queue.stream_id} did not reach the device: {error}"
+        raise fail(Code.RT_COPY_DATA, asked, met, "try again") from error
+
+
 @final
 class LiveSink:
     """Sends what it is given to the stream's own SQ at once."""
@@ -98,7 +108,13 @@ class LiveSink:
         self.driver = driver
 
     def append(self, stream: Any, op: t.Op) -> None:
+        stream.launcher.flush()
         stream.submitted = self.driver.submit(stream.sq, encode(self.driver, op, stream.id, stream.next_task_id()))
+
+    def send(self, stream: Any, block: bytes) -> None:
+        """SQEs that are encoded already."""
+        stream.launcher.flush()
+        stream.submitted = self.driver.submit(stream.sq, block)
 
     def kernel(self, stream: Any, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
         driver = self.driver

@@ -32,6 +32,7 @@ __all__ = [
 
 Fn = Callable[..., Any]
 Pair = tuple[Fn, Args]
+Done = Callable[[int, BaseException | None, int], None]
 
 HEAVY_NS = 200_000
 """A kernel whose running mean is at least this goes to a worker thread (speed: the hop costs 100 to 250 us)."""
@@ -193,12 +194,13 @@ class Workers:
     def __repr__(self) -> str:
         return f"<Workers {self.running} running>"
 
-    def start(self, pairs: Sequence[Pair], done: Callable[[int, BaseException | None, int], None]) -> None:
-        """Run the pairs in order on a worker; then, on that worker, `done(tasks finished, exception, ns)`."""
+    def start(self, pairs: Sequence[Pair], first: int, end: int, done: Done) -> None:
+        """Run pairs first .. end-1 in order on a worker, each looked up when it is reached; then, on that worker,
+        `done(tasks finished, exception, ns)`."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="hw-core")
         self.running += 1
-        self._pool.submit(_run, pairs, done)
+        self._pool.submit(_run, pairs, first, end, done)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
@@ -207,12 +209,13 @@ class Workers:
             self._pool = None
 
 
-def _run(pairs: Sequence[Pair], done: Callable[[int, BaseException | None, int], None]) -> None:
+def _run(pairs: Sequence[Pair], first: int, end: int, done: Done) -> None:
     start = perf_counter_ns()
     finished = 0
     failure: BaseException | None = None
     try:
-        for fn, values in pairs:
+        for at in range(first, end):
+            fn, values = pairs[at]
             fn(*values)
             finished += 1
     except BaseException as exc:  # handed to the loop's thread, which decides

@@ -178,7 +178,7 @@ def _task(
     An abort meanwhile leaves `sq.stale` set and the head where the abort put it."""
     kernel = m.kernels.get(program) if word & 0xFF == _KERNEL else None
     if kernel is not None and kernel.heavy() and m.offload:
-        m.kernels.measured(program, (yield from on_worker(m, sq, [(kernel.fn, m.args.at(handle))])))
+        m.kernels.measured(program, (yield from on_worker(m, sq, [(kernel.fn, m.args.at(handle))], 0, 1)))
     else:
         cell = parked or _decode(m, sq.ring.buffer, sq.head % sq.ring.depth)
         if isinstance(cell, Step):

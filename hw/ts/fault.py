@@ -5,6 +5,7 @@ A record is not a completion: the CQE carries its index, the host reads it and d
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from hw.chips import Status
 
-__all__ = ["FaultLog", "FaultRecord", "TaskFault"]
+__all__ = ["FaultLog", "FaultRecord", "TaskFault", "cut_off"]
 
 
 class TaskFault(Exception):
@@ -40,6 +41,21 @@ class FaultRecord(msgspec.Struct, gc=False):
         path = f" in branch {self.cond}" if self.cond else ""
         name = self.program or "task"
         return f"<Fault {self.status.name} of {name} at slot {self.slot} of SQ {self.sq}{path}: {self.exception!r}>"
+
+
+def cut_off(exc: BaseException) -> None:
+    """Let go of the TS's frames in the traceback of what a task raised; those of the kernel stay.
+
+    An error is kept for long, and often in a cycle with its traceback. Our frames would keep what they have in hand
+    until the cycle is found, among it iterators on a ring's bytes, on which the collector of CPython before 3.11.8 and
+    3.12.2 crashes (gh-77894).
+    """
+    trace = exc.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("hw."):
+        with suppress(RuntimeError):  # the frame that is handling the failure now
+            trace.tb_frame.clear()
+        trace = trace.tb_next
+    exc.__traceback__ = trace
 
 
 @final

@@ -16,7 +16,7 @@ from hw.engines.sdma import Sdma
 from hw.observe import Observers
 from hw.registers import EventFile, NotifyFile
 from hw.ring import CqRing
-from hw.ts.fault import FaultLog, FaultRecord, TaskFault
+from hw.ts.fault import FaultLog, FaultRecord, TaskFault, cut_off
 from hw.ts.images import Images
 from hw.ts.model import Models
 from hw.ts.program import Decoder, Step
@@ -105,6 +105,7 @@ class Machine:
     def fault_of(self, sq: Sq, buffer: bytearray, slot: int, exc: BaseException, position: int) -> tuple[int, int]:
         """Write the error log for the task in a slot; (task id, fault index)."""
         program, task_id = "", 0
+        cut_off(exc)
         try:
             sqe = self.chip.decode(buffer, slot * SQE_BYTES)
         except SqeError:

@@ -94,6 +94,9 @@ class NullScheduler:
     def idle(self) -> bool:
         return True
 
+    def resting(self) -> bool:
+        return True
+
     def close(self) -> None:
         for sq in self.all_sqs():
             sq.state = CLOSED

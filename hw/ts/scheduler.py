@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 
 from hw.chips import Chip, Cqe, Status
 from hw.clock import VirtualClock
+from hw.ts.control import describe
 from hw.ts.eager import drop_queued, report, serve_ring
 from hw.ts.machine import Machine
 from hw.ts.policy import RoundRobin
@@ -280,6 +281,13 @@ class Scheduler:
         """Nothing runs, waits or is queued, and no completion is on its way."""
         queued = any(sq.head != sq.ring.position and not sq.failed for sq in self.machine.rings.values())
         return not queued and not len(self.machine.cq) and all(sq.state is IDLE for sq in self.all_sqs())
+
+    def resting(self) -> bool:
+        """Nothing is ready, and no parked SQ waits for a core, a worker or its device time."""
+        own = ("core", "clock", "worker")
+        return not self.queue.ready and not len(self.machine.cq) and all(
+            sq.state is IDLE or (sq.state is PARKED and describe(self.machine, sq)[1][0] not in own) for sq in self.all_sqs()
+        )
 
     def close(self) -> None:
         """Stop everything where it is. What runs on a worker thread is waited for; nothing of it is reported."""

@@ -53,7 +53,7 @@ def _measured(
         fn, values = pairs[at]
         kernel = m.kernels.of(fn) if m.offload else None
         if kernel is not None and kernel.heavy():
-            spent = yield from on_worker(m, sq, [pairs[at]])
+            spent = yield from on_worker(m, sq, pairs, at, at + 1)
             if sq.stopping or sq.stale:
                 sq.head += 1
                 return False
@@ -108,21 +108,23 @@ def _in_parts(m: Machine, sq: ModelSq, segment: Segment) -> Generator[None, None
     for on_thread, first, end in segment.parts:
         sq.head = segment.start + first
         if on_thread:
-            spent = yield from on_worker(m, sq, pairs[first:end])
+            spent = yield from on_worker(m, sq, pairs, first, end)
             if spent < (end - first) * HEAVY_NS // 2:
                 segment.parts = []  # no longer heavy: measured anew by the next run
             if sq.stopping or sq.stale:
                 sq.head = segment.start + end
                 return False
             continue
-        it = iter(pairs[first:end])
-        while True:
+        at = first
+        while at < end:
+            it = iter(pairs[at:end])
             try:
                 for fn, values in it:
                     fn(*values)
-                break
+                at = end
             except Parked:
-                sq.head = segment.start + end - length_hint(it) - 1
+                at = end - length_hint(it)
+                sq.head = segment.start + at - 1
                 if not (yield from _wait(m, sq)):
                     return False
             except Exception:
@@ -149,9 +151,9 @@ def _wait(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
     return True
 
 
-def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair]) -> Generator[None, None, int]:
-    """Run pairs on a worker thread, the SQ parked meanwhile; the ns they took. What one of them raises is raised
-    here, with `sq.head` at its task."""
+def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair], first: int, end: int) -> Generator[None, None, int]:
+    """Run pairs first .. end-1 on a worker thread, the SQ parked meanwhile; the ns they took. What one of them
+    raises is raised here, with `sq.head` at its task."""
     outcome: list[tuple[int, BaseException | None, int]] = []
 
     def back() -> None:
@@ -164,7 +166,7 @@ def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair]) -> Generator[None, None
 
     sq.busy, sq.what = True, ("worker",)
     sq.park(None, None)
-    m.workers.start(pairs, done)
+    m.workers.start(pairs, first, end, done)
     yield
     sq.busy = False
     finished, failure, spent = outcome[0]

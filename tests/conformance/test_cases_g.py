@@ -87,7 +87,10 @@ async def test_G03_newest_first_and_the_origin_last(b: Bench) -> None:
     launch(b.s, add, b.x, 1.0)
     fork(b)
     model = b.end()
-    assert [len(b.tasks(model, index)) for index in (0, 1)] == [3, 5]  # wait, kernel, record; the origin with its resets
+    assert [len(b.tasks(model, index)) for index in (0, 1)] == [
+        3,
+        5,
+    ]  # wait, kernel, record; the origin with its resets
     assert acl.aclmdlRITaskGetSeqId(b.tasks(model)[0]) == 0
 
 
@@ -152,7 +155,13 @@ async def test_G09_params_of_a_kernel(b: Bench) -> None:
 async def test_G10_attributes_of_a_kernel(b: Bench) -> None:
     task = b.tasks(chain(b))[0]
     params = acl.aclmdlRITaskGetParams(task)
-    params.kernelTaskParams.cfg = [(SCHEM_MODE, 1), (DYN_UBUF_SIZE, 2), (DATA_DUMP, 1), (TIMEOUT, 100), (TIMEOUT_US, 100)]
+    params.kernelTaskParams.cfg = [
+        (SCHEM_MODE, 1),
+        (DYN_UBUF_SIZE, 2),
+        (DATA_DUMP, 1),
+        (TIMEOUT, 100),
+        (TIMEOUT_US, 100),
+    ]
     acl.aclmdlRITaskSetParams(task, params)
     read = acl.aclmdlRIKernelTaskGetAttribute
     assert [read(task, which) for which in (SCHEM_MODE, DYN_UBUF_SIZE, DATA_DUMP, TIMEOUT)] == [1, 2, 1, 100]

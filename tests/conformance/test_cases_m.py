@@ -121,12 +121,18 @@ async def test_M15_each_batch_size_has_its_own_groups_and_events(chip: str) -> N
         for rows, graph in graphs.items():
             graph.capture((1,) * rows)
         arguments = {
-            rows: [[acl.aclmdlRITaskGetParams(task).kernelTaskParams.args for task in group.tasks] for group in graph.groups]
+            rows: [
+                [acl.aclmdlRITaskGetParams(task).kernelTaskParams.args for task in group.tasks]
+                for group in graph.groups
+            ]
             for rows, graph in graphs.items()
         }
         await graphs[4].step((1, 2, 3, 4))
         for rows, graph in graphs.items():
-            now = [[acl.aclmdlRITaskGetParams(task).kernelTaskParams.args for task in group.tasks] for group in graph.groups]
+            now = [
+                [acl.aclmdlRITaskGetParams(task).kernelTaskParams.args for task in group.tasks]
+                for group in graph.groups
+            ]
             assert (now == arguments[rows]) == (rows != 4)
         for rows in (1, 8, 2, 4, 1):
             await graphs[rows].step(tuple(1 + row % 8 for row in range(rows)))

@@ -119,7 +119,16 @@ class Rig:
             if self.head(sq) >= position:
                 return
             await asyncio.sleep(0)
+        if any(w.what == ("worker",) for w in self.driver.waits()):
+            await self.until_real(sq, position)
+            return
         raise AssertionError(f"SQ {sq} is at {self.head(sq)}, not {position}: {self.driver.waits()}")
+
+    async def until_real(self, sq: int, position: int) -> None:
+        """As `until`, for what a worker thread has to finish first: bounded by time instead of passes."""
+        async with asyncio.timeout(10):
+            while self.head(sq) < position:
+                await asyncio.sleep(0.0005)
 
     async def run(self, sq: int, *tasks: bytes) -> None:
         await self.until(sq, self.submit(sq, *tasks))

@@ -1,0 +1,301 @@
+"""Calls from outside any task (a worker thread, a loop callback, a host function) are refused, every public one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import aclrt
+from aclrt import acl
+
+from .bench import add, array, held, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOST = bytearray(32)
+FUNCTIONS = [
+    name for name, value in vars(acl).items() if inspect.isfunction(value) and name.startswith(("acl", "rt"))
+]
+ANYWHERE = {"aclrtGetDeviceCount"}  # a constant
+
+HANDLES = {
+    "stream": "s",
+    "stm": "s",
+    "activeStream": "s",
+    "trueStream": "s",
+    "modelRI": "graph",
+    "captureMdl": "graph",
+    "event": "event",
+    "startEvent": "event",
+    "endEvent": "event",
+    "notify": "notify",
+    "label": "label",
+    "labels": "labels",
+    "labelList": "label_list",
+    "handle_": "handle",
+    "task": "task",
+    "context": "context",
+    "params": "params",
+    "func": "func",
+    "hostPtr": "pinned",
+    "devPtr": "address",
+    "devAddr": "address",
+    "dst": "address",
+    "src": "other",
+    "ptr": "address",
+    "leftValue": "address",
+    "rightValue": "address",
+}
+VALUES: dict[str, Any] = {
+    "size": 32,
+    "count": 8,
+    "destMax": 32,
+    "maxCount": 32,
+    "dpitch": 8,
+    "spitch": 8,
+    "width": 8,
+    "height": 1,
+    "kind": acl.ACL_MEMCPY_DEVICE_TO_DEVICE,
+    "fn": print,
+    "args": (),
+    "userData": None,
+    "path": "never_written",
+    "name": "never",
+    "falseStream": None,
+    "numBlocks": 1,
+    "reserve": None,
+    "configPath": None,
+    "numStreams": None,
+    "numTasks": None,
+    "blockType": 0,
+    "timeout": 1,
+    "cond": 0,
+}
+
+
+class Things:
+    """One live object of each kind."""
+
+    def __init__(self, dev: aclrt.Device) -> None:
+        self.dev = dev
+        self.s, self.x = dev.stream(), array(dev)
+        self.address, self.other = acl.aclrtMalloc(32), acl.aclrtMalloc(32)
+        self.pinned = acl.aclrtMallocHost(32)
+        self.event, self.notify = dev.event(timing=True), dev.notify()
+        self.label = acl.aclrtCreateLabel()
+        self.labels = [acl.aclrtCreateLabel()]
+        self.label_list = acl.aclrtCreateLabelList([acl.aclrtCreateLabel()])
+        self.context = acl.aclrtGetCurrentContext()
+        acl.aclmdlRICaptureBegin(self.s, 1)
+        acl.aclmdlRICaptureTaskGrpBegin(self.s)
+        self.s.launch(add, self.x, 1.0)
+        self.group = acl.aclmdlRICaptureTaskGrpEnd(self.s)
+        half = acl.aclmdlRICaptureGetInfo(self.s).modelRI
+        self.cond = acl.aclmdlRICondHandleCreate(half, 0, 0)
+        self.graph = acl.aclmdlRICaptureEnd(self.s)
+        self.task = acl.aclmdlRIGetTasksByStream(acl.aclmdlRIGetStreams(self.graph)[0])[-1]
+        self.params = acl.aclmdlRITaskGetParams(self.graph_kernel())
+
+    def graph_kernel(self) -> Any:
+        return next(t for t in self.graph.tasks() if t.op.type_name.startswith("KERNEL"))
+
+    def argument(self, function: str, parameter: str) -> Any:
+        if parameter == "handle_":
+            return self.group if "Update" in function else self.cond
+        if parameter == "params" and function == "aclmdlRIAddCondTask":
+            return acl.aclmdlRICondTaskParams(handle=self.cond, type=0, size=1)
+        if parameter == "func":
+            return add if function == "aclrtLaunchKernel" else print
+        if parameter == "args" and function == "aclrtLaunchKernel":
+            return [self.x, 1.0]
+        if parameter in HANDLES:
+            return getattr(self, HANDLES[parameter])
+        return VALUES.get(parameter, 0)
+
+    def call(self, function: str) -> Any:
+        """Make a call with arguments that are good."""
+        fn = getattr(acl, function)
+        return run_to_first_wait(lambda: fn(*[self.argument(function, p) for p in inspect.signature(fn).parameters]))
+
+    def verbs(self) -> dict[str, Callable[[], Any]]:
+        """Every public verb of the Pythonic face."""
+        dev, s, graph, x = self.dev, self.s, self.graph, self.x
+        return {
+            "open_device": lambda: aclrt.open_device(1).__aenter__(),
+            "dev.stream": dev.stream,
+            "dev.default_stream": lambda: dev.default_stream,
+            "dev.event": dev.event,
+            "dev.event external": lambda: dev.event(external=True),
+            "dev.notify": dev.notify,
+            "dev.array": lambda: dev.array(np.ones(3)),
+            "dev.empty": lambda: dev.empty(3),
+            "dev.synchronize": dev.synchronize,
+            "dev.rebuild": dev.rebuild,
+            "dev.close": dev.close,
+            "array.numpy": x.numpy,
+            "array.assign": lambda: x.assign(0),
+            "array.free": x.free,
+            "view": lambda: aclrt.view(self.address, (8,), "f4"),
+            "stream.launch": lambda: s.launch(add, x, 1.0),
+            "stream.launch, again": lambda: s.launch(add, x, 1.0),
+            "stream.record": s.record,
+            "stream.record event": lambda: s.record(self.event),
+            "stream.record notify": lambda: s.record(self.notify),
+            "stream.wait": lambda: s.wait(self.event),
+            "stream.wait notify": lambda: s.wait(self.notify),
+            "stream.reset": lambda: s.reset(self.event),
+            "stream.copy": lambda: s.copy(x, x[::-1][::-1]),
+            "stream.copy pageable": lambda: s.copy(x, np.ones(8, "f4")),
+            "stream.fill": lambda: s.fill(x, 0),
+            "stream.callback": lambda: s.callback(print),
+            "stream.task_group": lambda: s.task_group().__enter__(),
+            "stream.fork": lambda: s.fork(dev.default_stream).__aenter__(),
+            "stream.synchronize": s.synchronize,
+            "event.synchronize": self.event.synchronize,
+            "capture": lambda: aclrt.capture(s).__aenter__(),
+            "graph.launch": lambda: graph.launch(s),
+            "graph.replay": lambda: graph.replay(s),
+            "graph.abort": graph.abort,
+            "graph.close": graph.close,
+            "graph.update": lambda: graph.update(self.group, on=s).__aenter__(),
+            "graph.commit": graph.commit,
+            "graph.rename": lambda: graph.rename("never"),
+            "graph.condition": graph.condition,
+            "pinned.numpy": lambda: acl.aclrtFreeHost(self.pinned),
+            "host_thread_id": aclrt.host_thread_id,
+        }
+
+
+def run_to_first_wait(call: Callable[[], Any]) -> Any:
+    """The call, and of a coroutine what it does before it waits for anything."""
+    made = call()
+    if inspect.iscoroutine(made):
+        try:
+            made.send(None)
+        except StopIteration:
+            return None
+        finally:
+            made.close()
+    return made
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """How a call was refused; "" when it was let through; the error's type first when that is not the one due."""
+    try:
+        run_to_first_wait(call)
+    except Exception as error:
+        return str(error) if type(error) is RuntimeError else f"{type(error).__name__}: {error}"
+    return ""
+
+
+def all_refusals(things: Things) -> dict[str, str]:
+    calls: dict[str, Callable[[], Any]] = {
+        name: (lambda name=name: things.call(name)) for name in FUNCTIONS if name not in ANYWHERE
+    }
+    return {name: refusal(call) for name, call in {**calls, **things.verbs()}.items()}
+
+
+def let_through(found: dict[str, str], where: str) -> dict[str, str]:
+    assert len(found) > 130
+    return {name: text for name, text in found.items() if where not in text}
+
+
+async def test_a_worker_thread() -> None:
+    async with aclrt.open_device() as dev:
+        things = Things(dev)
+        await things.s.synchronize()
+        before = held(dev)
+        assert let_through(await asyncio.to_thread(all_refusals, things), "a thread without a running event loop") == {}
+        assert held(dev) == before
+
+
+async def test_a_thread_with_a_loop_of_its_own() -> None:
+    """A task of another loop is a task, but not one of this device's threads of control."""
+    async with aclrt.open_device() as dev:
+        things = Things(dev)
+        found: list[str] = []
+
+        async def main() -> None:
+            found.append(refusal(lambda: things.s.launch(add, things.x, 1.0)))
+
+        thread = threading.Thread(target=lambda: asyncio.run(main()))
+        thread.start()
+        await until(lambda: not thread.is_alive(), 10_000_000)
+        assert found[0].startswith("RuntimeError") or found[0].startswith("call the runtime")
+
+
+async def test_a_callback_of_the_loop() -> None:
+    async with aclrt.open_device() as dev:
+        things = Things(dev)
+        found: dict[str, str] = {}
+        before = held(dev)
+        asyncio.get_running_loop().call_soon(lambda: found.update(all_refusals(things)))
+        await until(lambda: bool(found))
+        assert let_through(found, "a callback of the event loop") == {}
+        assert held(dev) == before
+
+
+async def test_a_host_function() -> None:
+    async with aclrt.open_device() as dev:
+        things = Things(dev)
+        found: dict[str, str] = {}
+        things.s.callback(lambda: found.update(all_refusals(things)))
+        await things.s.synchronize()
+        assert let_through(found, "a host function") == {}
+
+
+async def test_a_callback_that_process_report_runs() -> None:
+    """It runs on the stack of a task and is refused all the same."""
+    async with aclrt.open_device() as dev:
+        things = Things(dev)
+        found: dict[str, str] = {}
+        acl.aclrtSubscribeReport(aclrt.host_thread_id(), things.s)
+        acl.aclrtLaunchCallback(lambda _: found.update(all_refusals(things)), None, 1, things.s)
+        await acl.aclrtProcessReport(1000)
+        await things.s.synchronize()
+        assert let_through(found, "a host function") == {}
+        acl.aclrtUnSubscribeReport(aclrt.host_thread_id(), things.s)
+
+
+async def test_a_kernel() -> None:
+    """A kernel is the device's: it knows no host. On the loop's thread and on a worker's."""
+    found: dict[str, str] = {}
+    things: list[Things] = []
+
+    def calls(x: aclrt.InOut[np.float32]) -> None:
+        found.update(all_refusals(things[0]))
+
+    async with aclrt.open_device() as dev:
+        things.append(Things(dev))
+        s = things[0].s
+        for offload, where in ((False, "a callback of the event loop"), (True, "a thread without a running event loop")):
+            s.launch(aclrt.kernel(calls, offload=offload), things[0].x)
+            await s.synchronize()
+            assert let_through(found, where) == {}
+            found.clear()
+
+
+async def test_what_a_callback_starts_as_a_task_may_call() -> None:
+    async with aclrt.open_device() as dev:
+        s, x = dev.stream(), array(dev)
+        made: list[asyncio.Task[None]] = []
+
+        async def work() -> None:
+            s.launch(add, x, 1.0)
+            await s.synchronize()
+
+        s.callback(lambda: made.append(asyncio.get_running_loop().create_task(work())))
+        await s.synchronize()
+        await made[0]
+        assert x.numpy()[0] == 1
+
+
+@pytest.mark.parametrize("name", sorted(ANYWHERE))
+async def test_what_may_be_called_anywhere(name: str) -> None:
+    assert await asyncio.to_thread(getattr(acl, name)) == 8
