@@ -59,21 +59,25 @@ class Device:
 
     def stream(self, *, priority: int = 0, persistent: bool = False) -> Stream:
         """A new stream in the primary context. Errors: 207008."""
+        require_task()
         return lifecycle.create(self.context, priority, 4 if persistent else 0)
 
     @property
     def default_stream(self) -> Stream:
+        require_task()
         return self.context.default_stream()
 
     def event(self, *, timing: bool = False, external: bool = False) -> Event:
         """An event that can be captured; `external=True` gives one that is never captured but recorded, waited for and
         reset in graphs (ACL_EVENT_EXTERNAL). `timing` keeps time stamps. Errors: 207007."""
+        require_task()
         if external:
             return events.create_with_flag(self.context, EventFlag.EXTERNAL)
         return events.create_ex_with_flag(self.context, EventFlag.SYNC | (EventFlag.TIME_LINE if timing else EventFlag(0)))
 
     def notify(self) -> Notify:
         """A notify register. Errors: 207009."""
+        require_task()
         return notifies.create(self.context)
 
     def array(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
@@ -86,6 +90,7 @@ class Device:
 
     async def synchronize(self, timeout_ms: int = -1) -> None:
         """Wait for every stream of the primary context. Errors: 107027 while one captures, 507046, a task's failure."""
+        require_task()
         await progress.synchronize_device(self.context, timeout_ms)
 
     async def rebuild(self) -> None:
@@ -94,6 +99,7 @@ class Device:
         Runs end with 507023 first; the next run of every model gives the same results as before. Errors: 107026 while a
         capture is open. Source: seed model-module 4.3, Model Rebuild.
         """
+        require_task()
         await rebuild.reset_and_rebuild(self.npu)
 
     def explain(self) -> str:
@@ -120,6 +126,7 @@ class Device:
 
         Failures that nobody was told become one UnobservedErrorWarning each.
         """
+        require_task()
         npu = self.npu
         if npu.closed:
             return
@@ -312,6 +319,7 @@ def create_context(index: int) -> Context:
 def destroy_context(context: Context) -> None:
     """aclrtDestroyContext: frees its models and streams. Errors: 107000 destroyed, 107002 for a primary context."""
     asked = "aclrtDestroyContext"
+    require_task()
     if not context.alive:
         raise fail(Code.RT_PARAM_INVALID, asked, f"{context!r}", "destroy a context once")
     if context.primary:

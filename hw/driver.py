@@ -56,7 +56,7 @@ class Driver:
     """One open chip. Made by ``hw.open_chip``. All of it is called on the thread of one event loop.
 
     Memory, passed through to `hw.memory.Memory`: `malloc`, `read`, `write`, `fill`, `copy`, `view`, `extent`,
-    `host_register`, `watch`. Argument table, to `hw.engines.args.ArgTable`: `args_put`, `args_set`, `args_get`,
+    `host_register`, `is_host`, `watch`. Argument table, to `hw.engines.args.ArgTable`: `args_put`, `args_set`, `args_get`,
     `args_drop`. Images, to `hw.ts.images.Images`: `image_alloc`, `image_free`, `image_write`, `image_read`,
     `image_check`.
     """
@@ -75,7 +75,7 @@ class Driver:
         # The hot calls go straight to the part that does them.
         self.malloc, self.read, self.write, self.fill = memory.malloc, memory.read, memory.write, memory.fill
         self.copy, self.view, self.extent = memory.copy, memory.view, memory.extent
-        self.host_register, self.watch = memory.host_register, memory.watch
+        self.host_register, self.watch, self.is_host = memory.host_register, memory.watch, memory.is_host
         self.args_put, self.args_set, self.args_get = m.args.put, m.args.set, m.args.get
         self.args_drop = m.args.drop
         self.image_alloc, self.image_free, self.image_check = m.images.alloc, m.images.free, m.images.check
@@ -226,7 +226,7 @@ class Driver:
 
     def sq_memory(self, sq: int) -> memoryview:
         """The bytes of a user SQ's ring, slot p at (p % depth) * 64. What is written there is what runs."""
-        return memoryview(self._ring(sq).ring.buffer)
+        return self._ring(sq).ring.buffer
 
     def _ring(self, sq: int) -> RingSq:
         q = self._rings.get(sq)
@@ -275,6 +275,9 @@ class Driver:
     def notify_set(self, id: int) -> None:
         self._m.notifies.record(self._m.notifies.at(id))
 
+    def notify_clear(self, id: int) -> None:
+        self._m.notifies.at(id).set = False
+
     def notify_state(self, id: int) -> tuple[bool, int]:
         """(bit, records counted since the id was allocated)."""
         notify = self._m.notifies.at(id)
@@ -289,8 +292,13 @@ class Driver:
     def event_state(self, id: int) -> bool:
         return self._m.events.at(id).recorded
 
+    def event_untimed(self, id: int) -> None:
+        """Nobody will ask when this event was recorded, so a record need not read the clock (about 100 ns of an
+        edge between two streams). Until the id is given out anew."""
+        self._m.events.at(id).timed = False
+
     def event_time_ns(self, id: int) -> int:
-        """Device time of the last record."""
+        """Device time of the last record; 0 before the first one and for an untimed event."""
         return self._m.events.time_ns(self._m.events.at(id))
 
     # -- completions ----------------------------------------------------------------------------------------------
@@ -348,6 +356,10 @@ class Driver:
     def waiting(self) -> int:
         """How many SQs are parked."""
         return self._ts.waiting()
+
+    def assist(self) -> None:
+        """The host is about to wait for the device: it may run a pass now, in the caller's place."""
+        self._ts.assist()
 
     def idle(self) -> bool:
         """Nothing runs, waits, is queued or collected, and every completion was handed up."""

@@ -22,12 +22,13 @@ __all__ = ["Event", "EventFile", "Notify", "NotifyFile"]
 class Event(Signal):
     """An event register: set by a record, cleared by a reset; a passing wait leaves it set."""
 
-    __slots__ = ("id", "recorded", "stamp")
+    __slots__ = ("id", "recorded", "stamp", "timed")
 
     def __init__(self, id: int) -> None:
         super().__init__()
         self.id = id
         self.recorded = False
+        self.timed = True  # a record reads the clock, which costs more than all else it does
         self.stamp = 0  # Clock.stamp of the last record; kept by a reset
 
     def __repr__(self) -> str:
@@ -82,6 +83,7 @@ class EventFile:
         cell = self._cells.get(id)
         if cell is not None:
             cell.recorded = False
+            cell.timed = True
             cell.stamp = 0
 
     def time_ns(self, event: Event) -> int:
@@ -90,7 +92,8 @@ class EventFile:
 
     def record(self, event: Event) -> None:
         event.recorded = True
-        event.stamp = self._stamp()
+        if event.timed:
+            event.stamp = self._stamp()
         if event.sleepers:
             event.fire()
 
@@ -122,6 +125,7 @@ class NotifyFile:
             cell.set = False
             cell.value = 0
             cell.error = None
+            cell.on_taken = None
 
     def record(self, notify: Notify) -> None:
         notify.set = True

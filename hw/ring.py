@@ -6,6 +6,7 @@ business.
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from typing import TYPE_CHECKING, final
 
@@ -31,7 +32,8 @@ class SqRing:
         if depth < 1:
             raise ValueError(f"SQ ring of {depth} slots: a ring has at least 1")
         self.depth = depth
-        self.buffer = bytearray(depth * SQE_BYTES)
+        # Anonymous pages: a ring is large, and most of it is never touched.
+        self.buffer = memoryview(mmap.mmap(-1, depth * SQE_BYTES))
         self.head = 0
         self.tail = 0
         self.backlog: deque[bytes] = deque()
@@ -45,7 +47,7 @@ class SqRing:
         return self.tail + len(self.backlog)
 
     def push(self, sqes: bytes) -> int:
-        """Take the slots of one task or several; returns the position after them. What does not fit waits in the backlog."""
+        """Take the slots of one task or several; the position after them. What does not fit waits in the backlog."""
         tail = self.tail
         if len(sqes) == SQE_BYTES and not self.backlog and tail - self.head < self.depth:
             at = tail % self.depth * SQE_BYTES

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from aclrt.base.capture_mode import ModeCounts
 from aclrt.base.enums import CaptureMode
@@ -76,6 +76,11 @@ def require_task() -> asyncio.Task[Any]:
     raise RuntimeError(f"call the runtime: this is {where}; a host thread is an asyncio task, call it from one")
 
 
+def another_loop() -> NoReturn:
+    """Refuse a task of another event loop than the device's: wake-ups would cross threads."""
+    raise RuntimeError("call the runtime: this is a task of another event loop than the device's; use the loop that opened it")
+
+
 barred = _barred
 """Empty unless some thread is inside `outside_tasks`: for hot paths that test it inline."""
 
@@ -124,6 +129,19 @@ def outside_tasks(what: str) -> Iterator[None]:
             del _barred[ident]
         else:
             _barred[ident] = before
+
+
+def without_calls(what: str, run: Callable[[], object]) -> None:
+    """`run()` inside `outside_tasks(what)`, for a path that counts nanoseconds."""
+    ident = get_ident()
+    if ident in _barred:
+        run()
+        return
+    _barred[ident] = what
+    try:
+        run()
+    finally:
+        del _barred[ident]
 
 
 def host_function() -> Any:

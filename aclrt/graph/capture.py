@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import CaptureMode, CaptureStatus, ModelStatus
 from aclrt.base.errors import AclError, fail
-from aclrt.base.host_thread import host_thread
+from aclrt.base.host_thread import host_thread, require_task
 from aclrt.base.place import here
 from aclrt.graph import joining
 from aclrt.graph.added_stream import AddedStream
@@ -259,6 +259,7 @@ def _leave_orphan(stream: Stream) -> None:
 
 def get_info(stream: Stream) -> CaptureInfo:
     """aclmdlRICaptureGetInfo: the *stream's* status (acl_semantics 4.3). Errors: 107017."""
+    require_task()
     streams.check_handle(stream, "aclmdlRICaptureGetInfo")
     capture: Any = stream.capture
     return CaptureInfo(stream.status, capture.model if capture is not None and capture.model.alive else None)

@@ -68,6 +68,7 @@ class CaptureModel(Model):
         self.added: list[Any] = []  # rtStreamAddToModel: one AddedStream each
         self.invalidated: tuple[AclError, Place] | None = None
         self.end_place: Place | None = None
+        self.plain = False  # built, and nothing but its two tasks goes with a run: no added stream, external event, condition
         self.bound = False  # SQs are bound: sqCqNum_ != 0
         self.build_count = 0  # how often SQs were bound; tests of recycling read it
         self.external_table: int | None = None  # device address of the refresh table
@@ -105,6 +106,12 @@ class CaptureModel(Model):
         ):
             self.move("fail")
         super().run_finished(failure)
+
+    def clear_gates(self) -> None:
+        super().clear_gates()
+        for handle in self.cond_handles:
+            for branch in handle.models:
+                branch.clear_gates()
 
     # --- what execute and destroy ask (model.execute) --------------------------------------------------------------
 

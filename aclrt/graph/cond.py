@@ -12,6 +12,7 @@ import msgspec
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import CondHandleFlag, CondType
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.model.model import NotifyId, require_same
@@ -240,7 +241,8 @@ def create(ctx: Context | None, model: Model, default: int, flag: int) -> CondHa
 
 
 def check_handle(handle: CondHandle, asked: str) -> None:
-    """107017 for a handle that went with its model."""
+    """107017 for a handle that went with its model. RuntimeError outside a task."""
+    require_task()
     if not handle.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"{handle!r}", "create it in a live model")
 

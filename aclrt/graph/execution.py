@@ -21,6 +21,8 @@ class GraphExecution:
         software_sq.build(model)
 
     def before_run(self, model: CaptureModel, stream: Stream) -> None:
+        if model.plain:
+            return
         for added in model.added:
             added.before(stream)
         for part in model.everything():
@@ -29,6 +31,8 @@ class GraphExecution:
         model.external_run = external.prepare(model, stream)
 
     def after_run(self, model: CaptureModel, stream: Stream) -> None:
+        if model.plain:
+            return
         if model.external_run is not None:
             stream.when(stream.submitted, model.external_run.retire)  # the end-graph wait was submitted last
             model.external_run = None

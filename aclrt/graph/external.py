@@ -38,7 +38,7 @@ class ExternalRun:
 
 
 def assign(model: CaptureModel) -> None:
-    """Give each external task its entry of the refresh table; needed before its SQEs are made. Once in a model's life."""
+    """Give each external task its entry of the refresh table, once; needed before its SQEs are made."""
     if model.external_table is not None or not model.externals:
         return
     model.external_table = model.npu.malloc(ENTRY_BYTES * len(model.externals), f"execute {model.title()}")
@@ -49,10 +49,10 @@ def assign(model: CaptureModel) -> None:
 def prepare(model: CaptureModel, stream: Stream) -> ExternalRun | None:
     """Before the execute task of a run on `stream`: fresh cells, the table's copy, then the records become visible.
 
-    A record gets a new cell; a wait gets the cell of the record that was latest until now, or none, which lets it pass. The
-    table is copied by a task of `stream`, so a run queued behind another on one stream does not disturb it; on two streams
-    the later execute re-targets waits of the earlier. A destroyed event counts for nothing: its record writes nowhere, its
-    wait passes. Errors: 207001.
+    A record gets a new cell; a wait gets the cell of the record that was latest until now, or none, which lets it
+    pass. The table is copied by a task of `stream`, so a run queued behind another on one stream does not disturb it;
+    on two streams the later execute re-targets waits of the earlier. A destroyed event counts for nothing: its record
+    writes nowhere, its wait passes. Errors: 207001.
     """
     if not model.externals:
         return None
@@ -76,7 +76,9 @@ def prepare(model: CaptureModel, stream: Stream) -> ExternalRun | None:
     return ExternalRun(cells)
 
 
-def _fresh(model: CaptureModel, event: Event, op: ExternalRecordOp | ExternalWaitOp, published: list[tuple[Event, Cell]]) -> Cell | None:
+def _fresh(
+    model: CaptureModel, event: Event, op: ExternalRecordOp | ExternalWaitOp, published: list[tuple[Event, Cell]]
+) -> Cell | None:
     if not event.alive:
         return None
     if isinstance(op, ExternalRecordOp):

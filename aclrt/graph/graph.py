@@ -6,9 +6,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from aclrt.base.enums import CaptureMode
-from aclrt.graph import branches, capture, listing, task_edit, task_group, task_update
+from aclrt.graph import branches, capture, listing, task_edit, task_group, task_params, task_structs, task_update
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.model import execute, names
+from aclrt.stream.stream import Stream
 from aclrt.views import dot, dump
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
     from aclrt.graph.branches import Branch, Condition
     from aclrt.graph.task_group import TaskGroup
+    from aclrt.graph.task_structs import Params
     from aclrt.model.execute import Run
-    from aclrt.stream.stream import Stream
+    from aclrt.task.task import Task
 
 Mode = Literal["global", "thread_local", "relaxed"]
 MODES: dict[str, CaptureMode] = {mode.name.lower(): mode for mode in CaptureMode}
@@ -34,6 +36,8 @@ class Graph(CaptureModel):
 
     def launch(self, stream: Stream) -> Run:
         """Enqueue one run on `stream` and return it: `await` it later, or drop it. Errors: `execute_async`."""
+        if stream.__class__ is not Stream:
+            raise TypeError(f"launch of {self.title()}: {stream!r} is not a Stream")
         return execute.execute_async(stream.context, self, stream)
 
     async def replay(self, stream: Stream) -> None:
@@ -56,6 +60,18 @@ class Graph(CaptureModel):
         the group or the stream), 507000 (another number of launches).
         """
         return task_update.update(group, on)
+
+    def params(self, task: Task) -> Params:
+        """What a task does, as the struct of its type (a copy). Errors: 107000 (it has none), 107017, 207000 (branch)."""
+        return task_structs.of(task_params.get_params(task))
+
+    def set_params(self, task: Task, params: Params) -> None:
+        """Change what a task does from the next `commit` on. Errors: `task_edit.set_params`."""
+        task_edit.set_params(task, task_structs.wrap(params))
+
+    def disable(self, task: Task) -> None:
+        """Take a task out from the next `commit` on. Errors: `task_edit.disable`."""
+        task_edit.disable(task)
 
     def commit(self) -> None:
         """aclmdlRIUpdate: take over what task parameters were set or disabled. Errors: 107040, 507002."""
@@ -106,6 +122,8 @@ async def capture_graph(stream: Stream, *, mode: Mode = "thread_local", name: st
     group is closed, a branch that was never entered raises 107045 with its line, then `aclmdlRICaptureEnd` decides
     (107025 unjoined, 507903, ...). Source: design.md section 4.
     """
+    if not isinstance(stream, Stream):
+        raise TypeError(f"capture: {stream!r} is not a Stream")
     if mode not in MODES:
         raise ValueError(f"capture: mode is {mode!r}; use one of {', '.join(MODES)}")
     graph = capture.begin(stream.context, stream, MODES[mode])

@@ -32,7 +32,9 @@ class Patches:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.host: KernelOp | None = None
-        self.set_params = False  # TaskSetParams was used on it: from then on it is always re-sent from its own parameters
+        self.set_params = (
+            False  # TaskSetParams was used on it: from then on it is always re-sent from its own parameters
+        )
         self.flying: list[Patch] = []
         self.entries: set[int] = set()
 
@@ -93,7 +95,7 @@ class Patches:
 
 @final
 class Patch:
-    """One patch task on its way: new SQE bytes in host memory, which the device reads when the update stream gets there."""
+    """One patch on its way: new SQE bytes in host memory, read by the device when the update stream gets there."""
 
     __slots__ = ("handle", "image", "model", "on_landed", "patches", "slot", "sqe")
 
@@ -112,7 +114,9 @@ class Patch:
         """Submit the copy; past the stream's update window, which refuses tasks of the user only."""
         driver = self.model.npu.driver
         source = driver.host_register(self.sqe)
-        stream.live.append(stream, PatchOp(image=self.image, slot=self.slot, source=source, slots=len(self.sqe) // SQE_BYTES))
+        stream.live.append(
+            stream, PatchOp(image=self.image, slot=self.slot, source=source, slots=len(self.sqe) // SQE_BYTES)
+        )
 
         def land() -> None:
             driver.host_unregister(source)

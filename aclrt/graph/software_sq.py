@@ -48,11 +48,16 @@ def build(root: CaptureModel) -> None:
         external.assign(root)
         _take_sqs(root, queues)
         _fill(root, queues)
+    except BaseException:
+        _give_back(root, queues)
+        raise
+    try:
         _load(models)
         _refresh(models)
     except BaseException:
         release(root)
         raise
+    root.plain = not (root.added or root.externals or any(model.cond_handles for model in models))
     for model in models:
         model.bound = True
         model.build_count += 1
@@ -104,7 +109,7 @@ def _fill(root: CaptureModel, queues: list[TaskQueue]) -> None:
             queue.image_slots = max(queue.sqe_count, 1)
             queue.image = driver.image_alloc(queue.image_slots)
         if not queue.sent and queue.tasks:
-            send_queue(driver, queue, f"execute {root.title()}")
+            send_queue(driver, queue, queue.image, f"execute {root.title()}")
         queue.sent = True
     driver.sq_bind([(queue.sq, queue.stream_id, queue.image, queue.sqe_count) for queue in queues if queue.sq is not None and queue.image is not None])
 
@@ -136,6 +141,16 @@ def _refresh(models: list[CaptureModel]) -> None:
         for handle in model.cond_handles:
             if handle.models:
                 handle.refresh()
+
+
+def _give_back(root: CaptureModel, queues: list[TaskQueue]) -> None:
+    """Undo phases 1 and 2, in which the device was told of no SQ."""
+    for queue in queues:
+        if queue.sq is not None:
+            del root.npu.queues[queue.sq]
+            root.npu.driver.free(IdKind.SQ, queue.sq)
+            queue.sq = None
+    release(root)
 
 
 def release(root: CaptureModel) -> int:

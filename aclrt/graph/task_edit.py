@@ -1,4 +1,4 @@
-"""Editing the tasks of a captured graph: TaskSetParams, TaskDisable, and aclmdlRIUpdate that puts the edits into effect.
+"""Editing the tasks of a captured graph: TaskSetParams, TaskDisable, and aclmdlRIUpdate, which gives effect to both.
 
 Not the update of a task group, which patches SQEs while the graph may run (`graph.task_update`).
 """
@@ -39,9 +39,19 @@ S = ModelStatus
 def check_updatable(model: CaptureModel, asked: str) -> None:
     """107040 unless the graph is READY or UPDATING and no run of it is outstanding (seed acl-graph "CanUpdate")."""
     if model.status not in (S.READY, S.UPDATING):
-        raise fail(Code.RT_MODEL_UPDATE_FAILED, asked, f"{model.title()} is {model.status.name}", "only a READY graph is edited")
+        raise fail(
+            Code.RT_MODEL_UPDATE_FAILED,
+            asked,
+            f"{model.title()} is {model.status.name}",
+            "only a READY graph is edited",
+        )
     if model.runs:
-        raise fail(Code.RT_MODEL_UPDATE_FAILED, asked, f"{model.title()} has {model.runs} runs outstanding", "synchronize them first")
+        raise fail(
+            Code.RT_MODEL_UPDATE_FAILED,
+            asked,
+            f"{model.title()} has {model.runs} runs outstanding",
+            "synchronize them first",
+        )
 
 
 def _editable(task: Task | None, asked: str) -> tuple[Task, CaptureModel]:
@@ -51,7 +61,9 @@ def _editable(task: Task | None, asked: str) -> tuple[Task, CaptureModel]:
     if model is None:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"{task!r} is in no model", "edit tasks of a captured graph")
     if not isinstance(model, CaptureModel):
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{model.title()} is a built model", "edit tasks of a captured graph")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"{model.title()} is a built model", "edit tasks of a captured graph"
+        )
     model.check_root(asked)
     check_updatable(model, asked)
     return task, model
@@ -68,7 +80,7 @@ def set_params(task: Task | None, params: TaskParams | None) -> None:
     """aclmdlRITaskSetParams: what the task does from the next aclmdlRIUpdate on; the last call on a task wins.
 
     `params.type` chooses: KERNEL for a task that is an AI core kernel, VALUE_WRITE or VALUE_WAIT for any typed task.
-    Errors that leave the graph alone: 107000 (NULL), 107017, 507000, 207000, 107040. Errors after which the graph is FAULT:
+    Errors that leave the graph alone: 107000 (NULL), 107017, 507000, 207000, 107040. Errors after which it is FAULT:
     107000 (type, taskGrp, opInfo, missing funcHandle or args). Source: acl_semantics 8.4.
     """
     asked = "aclmdlRITaskSetParams"
@@ -126,13 +138,17 @@ def _kernel_op(model: CaptureModel, task: Task, params: TaskParams, asked: str) 
     if new.funcHandle is None or new.args is None:
         raise _bad(asked, "funcHandle or args is NULL", "give a kernel and its arguments")
     if not isinstance(new.funcHandle, Kernel):
-        raise TypeError(f"{asked}: funcHandle must be a kernel made by @aclrt.kernel, not {type(new.funcHandle).__name__}")
+        raise TypeError(
+            f"{asked}: funcHandle must be a kernel made by @aclrt.kernel, not {type(new.funcHandle).__name__}"
+        )
     driver = model.npu.driver
     args = tuple(new.args)
     bound = new.funcHandle.bind(driver, args)
     handle = driver.args_put(bound.values, bound.bases)
     model.keep_arguments(handle)
-    return KernelOp(kernel=new.funcHandle, args=args, blocks=new.numBlocks, program=new.funcHandle.program(driver), handle=handle)
+    return KernelOp(
+        kernel=new.funcHandle, args=args, blocks=new.numBlocks, program=new.funcHandle.program(driver), handle=handle
+    )
 
 
 def attributes(cfg: Any) -> dict[int, int]:
@@ -176,9 +192,9 @@ def disable(task: Task | None) -> None:
 def update(model: Model | None) -> None:
     """aclmdlRIUpdate: rebuild every stream from its edited tasks; the next execute sends all SQEs again.
 
-    READY: nothing to do. Disabled tasks are gone, their handles invalid; an emptied stream keeps one NOP. Errors: 107000
-    (NULL), 107017, 207000 (built model, branch), 107040 (not UPDATING; more updates than the device counts), 507002 (a
-    stream of more SQEs than an SQ takes); the last two leave the graph FAULT. Source: acl_semantics 8.4.
+    READY: nothing to do. Disabled tasks are gone, their handles invalid; an emptied stream keeps one NOP.
+    Errors: 107000 (NULL), 107017, 207000 (built model, branch), 107040 (not UPDATING); 107040 (more updates than the
+    device counts) and 507002 (a stream of more SQEs than an SQ takes) leave the graph FAULT. Source: acl_semantics 8.4.
     """
     asked = "aclmdlRIUpdate"
     if model is None:
@@ -190,7 +206,12 @@ def update(model: Model | None) -> None:
     if model.status is S.READY:
         return
     if model.status is not S.UPDATING:
-        raise fail(Code.RT_MODEL_UPDATE_FAILED, asked, f"{model.title()} is {model.status.name}", "set or disable tasks of a READY graph first")
+        raise fail(
+            Code.RT_MODEL_UPDATE_FAILED,
+            asked,
+            f"{model.title()} is {model.status.name}",
+            "set or disable tasks of a READY graph first",
+        )
     check_updatable(model, asked)
     try:
         _check_room(model, asked)
@@ -209,11 +230,21 @@ def update(model: Model | None) -> None:
 def _check_room(model: CaptureModel, asked: str) -> None:
     spec = model.npu.spec
     if model.npu.model_updates >= spec.update_limit:
-        raise fail(Code.RT_MODEL_UPDATE_FAILED, asked, f"the device counted {spec.update_limit} updates", "capture the graph again")
+        raise fail(
+            Code.RT_MODEL_UPDATE_FAILED,
+            asked,
+            f"the device counted {spec.update_limit} updates",
+            "capture the graph again",
+        )
     for queue in model.queues:
         sqes = sum(task.op.sqes(spec.wait_sqes) for task in queue.tasks if task.flag is not UpdateFlag.DISABLE)
         if sqes >= spec.sq_depth:
-            raise fail(Code.RT_STREAM_TASK_FULL, asked, f"stream {queue.stream_id} would hold {sqes} SQEs of {spec.sq_depth}", "set fewer waits")
+            raise fail(
+                Code.RT_STREAM_TASK_FULL,
+                asked,
+                f"stream {queue.stream_id} would hold {sqes} SQEs of {spec.sq_depth}",
+                "set fewer waits",
+            )
 
 
 def _rebuild(model: CaptureModel, queue: TaskQueue) -> None:
@@ -243,7 +274,7 @@ def _rebuild(model: CaptureModel, queue: TaskQueue) -> None:
 
 
 def _detach_image(model: CaptureModel, queue: TaskQueue) -> None:
-    """Patches still on their way know slots of the old order: leave them the old SQE memory, freed when the last lands."""
+    """Patches on their way know slots of the old order: leave them the old SQE memory, freed when the last lands."""
     left = [patch for group in model.groups for patch in group.flying() if patch.image == queue.image]
     if queue.image is None or not left:
         return
@@ -255,15 +286,15 @@ def _detach_image(model: CaptureModel, queue: TaskQueue) -> None:
             model.npu.driver.image_free(image)
 
     for patch in left:
-        patch.on_landed = lambda patch=patch: landed(patch)  # type: ignore[misc]
+        patch.on_landed = lambda patch=patch: landed(patch)
 
 
 def check_capture_for_update(ctx: Context | None, stream: Stream | CaptureStream) -> None:
     """aclmdlRICheckCaptureForUpdate: whether the graph captured on `stream` can be edited now (seed acl-graph 2.1, 4).
 
-    `stream` is a user stream (its latest capture in this context counts) or one of aclmdlRIGetStreams. Errors: 107017,
-    107027 (still capturing), 107005 (bound to a built model), 107002, 107003, 107029 (never captured, or the graph is gone),
-    207000 (branch), 107040 (UPDATING is fine; FAULT or running is not).
+    `stream` is a user stream (its latest capture in this context counts) or one of aclmdlRIGetStreams.
+    Errors: 107017, 107027 (still capturing), 107005 (bound to a built model), 107002, 107003, 107029 (never captured,
+    or the graph is gone), 207000 (branch), 107040 (UPDATING is fine; FAULT or running is not).
     """
     asked = "aclmdlRICheckCaptureForUpdate"
     model: CaptureModel | None
@@ -275,7 +306,12 @@ def check_capture_for_update(ctx: Context | None, stream: Stream | CaptureStream
         check_handle(stream, asked)
         refuse_capturing(stream, asked)
         if stream.model is not None:
-            raise fail(Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is bound to {stream.model.title()}", "give a captured stream")
+            raise fail(
+                Code.RT_STREAM_MODEL,
+                asked,
+                f"stream {stream.id} is bound to {stream.model.title()}",
+                "give a captured stream",
+            )
         contexts.require_same(ctx, stream, asked)
         model = _captured_on(stream)
     if model is None:

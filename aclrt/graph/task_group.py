@@ -11,8 +11,8 @@ from aclrt.base.errors import fail
 from aclrt.base.place import here
 from aclrt.base.states import Table
 from aclrt.graph.patches import Patches
-from aclrt.stream import context as contexts
 from aclrt.stream import checks as streams
+from aclrt.stream import context as contexts
 from aclrt.task.task import GROUPABLE_KINDS, ActiveOp, KernelOp, Nop
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ def _captured(ctx: Context | None, stream: Stream, asked: str) -> CaptureStream:
 def begin(ctx: Context | None, stream: Stream) -> TaskGroup:
     """aclmdlRICaptureTaskGrpBegin: put the prefetch NOPs, then open the group (acl_semantics 8.1).
 
-    Errors: 107017, 107029, 107002, 107003, 107033 (a group or an update is open on the stream), 107034 (another stream's
-    group is open; invalidates), and those of a cascade.
+    Errors: 107017, 107029, 107002, 107003, 107033 (a group or an update is open on the stream), 107034 (another
+    stream's group is open; invalidates), and those of a cascade.
     """
     asked = "aclmdlRICaptureTaskGrpBegin"
     capture = _captured(ctx, stream, asked)
@@ -164,15 +164,20 @@ def begin(ctx: Context | None, stream: Stream) -> TaskGroup:
 def end(ctx: Context | None, stream: Stream) -> TaskGroup:
     """aclmdlRICaptureTaskGrpEnd: close the group and hand it over.
 
-    Errors: 107017, 107029, 107002, 107003, 107033 (no group open), 507000 (the status of an unclosed group of an earlier
-    capture), and what broke this one: 507009, 107034, 507903. In each of the last three the group is closed and gone.
+    Errors: 107017, 107029, 107002, 107003, 107033 (no group open), 507000 (the status of an unclosed group of an
+    earlier capture), and what broke this one: 507009, 107034, 507903; after these three the group is closed and gone.
     """
     asked = "aclmdlRICaptureTaskGrpEnd"
     capture = _captured(ctx, stream, asked)
     move(stream, "end", asked)
     group: TaskGroup | None = capture.group
     if group is None:
-        raise fail(Code.RT_INTERNAL_ERROR, asked, "the open group belonged to an earlier capture of the stream", "use another stream")
+        raise fail(
+            Code.RT_INTERNAL_ERROR,
+            asked,
+            "the open group belonged to an earlier capture of the stream",
+            "use another stream",
+        )
     model = capture.model
     _close(stream, capture)
     if model.group_error is not None:
@@ -181,7 +186,10 @@ def end(ctx: Context | None, stream: Stream) -> TaskGroup:
         assert model.invalidated is not None
         reason, place = model.invalidated
         raise fail(
-            Code.RT_STREAM_CAPTURE_INVALIDATED, asked, f"the capture was invalidated at {place} by: {reason}", "end the capture"
+            Code.RT_STREAM_CAPTURE_INVALIDATED,
+            asked,
+            f"the capture was invalidated at {place} by: {reason}",
+            "end the capture",
         ) from reason
     for task in group.tasks:
         task.group = group
@@ -206,7 +214,7 @@ def close(stream: Stream) -> None:
 
 @contextmanager
 def scope(stream: Stream) -> Iterator[TaskGroup]:
-    """`with stream.task_group() as group:` - begin, then end; a failing body drops the group and keeps its exception."""
+    """`with stream.task_group() as group:` is begin, then end; a failing body drops the group, not its exception."""
     group = begin(stream.context, stream)
     try:
         yield group

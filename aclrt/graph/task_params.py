@@ -1,4 +1,4 @@
-"""What one task of a model does: its type, number, parameters, launch attributes. Changes nothing (`graph.task_edit`)."""
+"""What one task of a model is: its type, number, parameters, launch attributes. Changes none (`graph.task_edit`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import KernelAttr, TaskType
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.graph.task_structs import (
     EventRecordTaskParams,
@@ -26,12 +27,18 @@ if TYPE_CHECKING:
     from aclrt.model.model import Model
 
 EXTERNAL = 1
-ATTRIBUTES: dict[int, int] = {KernelAttr.SCHEM_MODE: 0, KernelAttr.LOCAL_MEMORY_SIZE: 0, KernelAttr.DATA_DUMP: 0, KernelAttr.TIMEOUT: 0}
+ATTRIBUTES: dict[int, int] = {
+    KernelAttr.SCHEM_MODE: 0,
+    KernelAttr.LOCAL_MEMORY_SIZE: 0,
+    KernelAttr.DATA_DUMP: 0,
+    KernelAttr.TIMEOUT: 0,
+}
 """Attributes of a kernel task that can be read, with the value of a launch without configuration (recorded)."""
 
 
 def check_task(task: t.Task | None, asked: str) -> t.Task:
-    """107000 for NULL, 107017 for a task that an update removed or whose model is destroyed."""
+    """107000 for NULL, 107017 for a task that was removed or whose model is gone, RuntimeError outside a task."""
+    require_task()
     if task is None:
         raise fail(Code.RT_PARAM_INVALID, asked, "task is NULL", "give a task of aclmdlRIGetTasksByStream")
     if not task.alive or not task.queue.owner.alive:
@@ -59,11 +66,13 @@ def get_type(task: t.Task | None) -> TaskType:
 
 
 def get_seq_id(task: t.Task | None) -> int:
-    """aclmdlRITaskGetSeqId: from 0 over all streams of the graph. Errors: 107000, 107017, 207000 (branch, built model)."""
+    """aclmdlRITaskGetSeqId: counts over all the graph's streams. Errors: 107000, 107017, 207000 (branch, built one)."""
     asked = "aclmdlRITaskGetSeqId"
     task, model = _of_root(task, asked)
     if not isinstance(model, CaptureModel):
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is not of a captured graph", "built models count no tasks")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is not of a captured graph", "built models count no tasks"
+        )
     return task.seq
 
 
@@ -94,8 +103,14 @@ READ: dict[type[t.Op], tuple[TaskType, Callable[[Any], dict[str, Any]]]] = {
     t.ExternalRecordOp: (TaskType.EVENT_RECORD, _record),  # DEFAULT by TaskGetType, but with parameters (recorded)
     t.ExternalWaitOp: (TaskType.EVENT_WAIT, _wait),
     t.EventResetOp: (TaskType.EVENT_RESET, lambda op: {"eventResetTaskParams": EventResetTaskParams(op.event, 0, 0)}),
-    t.ValueWriteOp: (TaskType.VALUE_WRITE, lambda op: {"valueWriteTaskParams": ValueWriteTaskParams(op.address, op.value)}),
-    t.ValueWaitOp: (TaskType.VALUE_WAIT, lambda op: {"valueWaitTaskParams": ValueWaitTaskParams(op.address, op.value, op.flag)}),
+    t.ValueWriteOp: (
+        TaskType.VALUE_WRITE,
+        lambda op: {"valueWriteTaskParams": ValueWriteTaskParams(op.address, op.value)},
+    ),
+    t.ValueWaitOp: (
+        TaskType.VALUE_WAIT,
+        lambda op: {"valueWaitTaskParams": ValueWaitTaskParams(op.address, op.value, op.flag)},
+    ),
 }
 
 
@@ -110,7 +125,9 @@ def get_params(task: t.Task | None) -> TaskParams:
     if found is None or (isinstance(task.op, t.KernelOp) and task.type is TaskType.DEFAULT):
         raise fail(Code.RT_PARAM_INVALID, asked, f"{task!r} has no parameters", "ask aclmdlRITaskGetType first")
     if model is not None and not isinstance(model, CaptureModel):
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is of a built model", "only captured graphs have parameters")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"{task!r} is of a built model", "only captured graphs have parameters"
+        )
     kind, read = found
     return TaskParams(type=kind, taskGrp=task.group, **read(task.op))
 
@@ -132,5 +149,10 @@ def get_attribute(task: t.Task | None, attribute: int) -> int | TimeoutUs:
         micros = configured.get(attribute, 0)
         return TimeoutUs(micros & 0xFFFFFFFF, micros >> 32)
     if attribute not in ATTRIBUTES:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"attribute {attribute} cannot be read", "give SCHEM_MODE, LOCAL_MEMORY_SIZE, DATA_DUMP or TIMEOUT")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"attribute {attribute} cannot be read",
+            "give SCHEM_MODE, LOCAL_MEMORY_SIZE, DATA_DUMP or TIMEOUT",
+        )
     return configured.get(attribute, ATTRIBUTES[attribute])

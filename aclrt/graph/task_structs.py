@@ -72,8 +72,45 @@ class TaskParams(msgspec.Struct):
     valueWaitTaskParams: ValueWaitTaskParams = msgspec.field(default_factory=ValueWaitTaskParams)  # noqa: N815
 
 
+Params = (
+    KernelTaskParams
+    | EventRecordTaskParams
+    | EventWaitTaskParams
+    | EventResetTaskParams
+    | ValueWriteTaskParams
+    | ValueWaitTaskParams
+)
+"""What one task does, as the struct of its type."""
+
+MEMBERS: dict[TaskType, tuple[str, type[Params]]] = {
+    TaskType.KERNEL: ("kernelTaskParams", KernelTaskParams),
+    TaskType.EVENT_RECORD: ("eventRecordTaskParams", EventRecordTaskParams),
+    TaskType.EVENT_WAIT: ("eventWaitTaskParams", EventWaitTaskParams),
+    TaskType.EVENT_RESET: ("eventResetTaskParams", EventResetTaskParams),
+    TaskType.VALUE_WRITE: ("valueWriteTaskParams", ValueWriteTaskParams),
+    TaskType.VALUE_WAIT: ("valueWaitTaskParams", ValueWaitTaskParams),
+}
+"""The member of TaskParams that counts for each type."""
+
+
+def of(params: TaskParams) -> Params:
+    """The struct that counts for `params.type`."""
+    found: Params = getattr(params, MEMBERS[TaskType(params.type)][0])
+    return found
+
+
+def wrap(params: Params) -> TaskParams:
+    """TaskParams around one struct, of its type. TypeError for anything else."""
+    for kind, (member, struct) in MEMBERS.items():
+        if type(params) is struct:
+            whole = TaskParams(type=kind)
+            setattr(whole, member, params)
+            return whole
+    raise TypeError(f"task parameters must be one of {Params}, not {type(params).__name__}")
+
+
 class TimeoutUs(NamedTuple):
     """The two halves of the TIMEOUT_US attribute, in microseconds."""
 
-    timeoutLow: int
-    timeoutHigh: int
+    timeoutLow: int  # noqa: N815
+    timeoutHigh: int  # noqa: N815

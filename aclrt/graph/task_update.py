@@ -35,8 +35,8 @@ FULL_DEPTH = 32768  # SQEs; the depth at which v100 cannot address the full stre
 class Window:
     """An open update: the sink of its stream. Launches are matched with the group's tasks by their order.
 
-    Invariants: exactly one window holds a group (`group.window`) and one a stream (`stream.update_sink`); `index` counts
-    the launches matched so far; with `staged` a list, nothing has been sent and `commit` sends it.
+    Invariants: exactly one window holds a group (`group.window`) and one a stream (`stream.update_sink`); `index`
+    counts the launches matched so far; with `staged` a list, nothing has been sent and `commit` sends it.
     """
 
     __slots__ = ("group", "index", "place", "staged", "stream", "who")
@@ -61,12 +61,17 @@ class Window:
     def kernel(self, stream: Stream, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
         """Match a launch with the next task of the group and patch that (acl_semantics 8.2).
 
-        The slot is used up before anything else is checked, so a launch that fails then has used it. Errors: 507009 (no AI
-        core kernel), 107017 (graph destroyed), 507000 (more launches than tasks; another core), 107027 (the stream is also
-        capturing; v200 takes it), 107000 (full stream).
+        The slot is used up before anything else is checked, so a launch that fails then has used it. Errors: 507009
+        (no AI core kernel), 107017 (graph destroyed), 507000 (more launches than tasks; another core), 107027 (the
+        stream is also capturing; v200 takes it), 107000 (full stream).
         """
         if kernel.core == "aicpu":
-            raise fail(Code.RT_TASK_TYPE_NOT_SUPPORT, f"launch of {kernel.name}", f"{self.group!r} holds AI core kernels", "end the update first")
+            raise fail(
+                Code.RT_TASK_TYPE_NOT_SUPPORT,
+                f"launch of {kernel.name}",
+                f"{self.group!r} holds AI core kernels",
+                "end the update first",
+            )
         model, task = self._next(kernel)
         if stream.capture is not None and not stream.npu.spec.launch_while_updating:
             self.index += 1
@@ -85,9 +90,18 @@ class Window:
     def _next(self, kernel: Kernel) -> tuple[CaptureModel, Task]:
         group = self.group
         if group.model is None:
-            raise fail(Code.RT_INVALID_HANDLE, f"launch of {kernel.name} on stream {self.stream.id}", f"{group!r}", "end the update")
+            raise fail(
+                Code.RT_INVALID_HANDLE,
+                f"launch of {kernel.name} on stream {self.stream.id}",
+                f"{group!r}",
+                "end the update",
+            )
         if self.index >= len(group.tasks):
-            raise self._mismatch(f"launch of {kernel.name} on stream {self.stream.id}", f"launch {self.index + 1}", "launch no more than were captured")
+            raise self._mismatch(
+                f"launch of {kernel.name} on stream {self.stream.id}",
+                f"launch {self.index + 1}",
+                "launch no more than were captured",
+            )
         return group.model, group.tasks[self.index]
 
     def _check_task(self, task: Task, kernel: Kernel) -> None:
@@ -100,11 +114,18 @@ class Window:
             raise fail(Code.RT_INTERNAL_ERROR, asked, met, "update a task with a kernel of the same kind")
         spec = self.stream.npu.spec
         if not task.queue.owner.last and not spec.update_full_stream and spec.sq_depth >= FULL_DEPTH:
-            raise fail(Code.RT_PARAM_INVALID, asked, f"{task!r} is in the full part of a cascade", "put the group where it fits")
+            raise fail(
+                Code.RT_PARAM_INVALID,
+                asked,
+                f"{task!r} is in the full part of a cascade",
+                "put the group where it fits",
+            )
 
     def _mismatch(self, asked: str, got: str, todo: str) -> AclError:
         tasks = self.group.tasks
-        names = ", ".join(task.op.kernel.name if isinstance(task.op, KernelOp) else task.op.type_name for task in tasks[:8])
+        names = ", ".join(
+            task.op.kernel.name if isinstance(task.op, KernelOp) else task.op.type_name for task in tasks[:8]
+        )
         met = f"{got} for the {len(tasks)} tasks of {self.group!r} ({names or 'none'})"
         return fail(Code.RT_INTERNAL_ERROR, asked, met, todo)
 
@@ -136,7 +157,8 @@ class Window:
         self.group.window = None
 
     def __repr__(self) -> str:
-        return f"<Window of {self.who} on stream {self.stream.id}, {self.index} of {len(self.group.tasks)} tasks of {self.group!r}>"
+        seen = f"{self.index} of {len(self.group.tasks)} tasks"
+        return f"<Window of {self.who} on stream {self.stream.id}, {seen} of {self.group!r}>"
 
 
 def _open(ctx: Context | None, stream: Stream, group: TaskGroup, *, staged: bool) -> Window:
@@ -163,7 +185,12 @@ def _check(ctx: Context | None, stream: Stream, asked: str) -> None:
     check_handle(stream, asked)
     refuse_capturing(stream, asked)
     if stream.model is not None:
-        raise fail(Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is bound to {stream.model.title()}", "use an unbound stream")
+        raise fail(
+            Code.RT_STREAM_MODEL,
+            asked,
+            f"stream {stream.id} is bound to {stream.model.title()}",
+            "use an unbound stream",
+        )
     contexts.require_same(ctx, stream, asked)
 
 
@@ -207,13 +234,14 @@ def abandon(stream: Stream) -> None:
 async def update(group: TaskGroup, stream: Stream) -> AsyncIterator[Stream]:
     """`async with graph.update(group, on=stream) as u: u.launch(...)`: all of the group's tasks, or none.
 
-    The patches go to the stream when the body has ended well; a body that raises or is cancelled leaves the group with its
-    old arguments. Errors: those of begin, of a launch and of end, at the same points.
+    The patches go to the stream when the body has ended well; a body that raises or is cancelled leaves the group with
+    its old arguments. Errors: those of begin, of a launch and of end, at the same points.
     """
-    _open(stream.context, stream, group, staged=True)
+    window = _open(stream.context, stream, group, staged=True)
     try:
         yield stream
         update_end(stream.context, stream)
     except BaseException:
-        abandon(stream)
+        if stream.update_sink is window:
+            window.close()
         raise

@@ -9,7 +9,7 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
-from aclrt.base.host_thread import require_task
+from aclrt.base.host_thread import another_loop, require_task
 from aclrt.model.held import HeldSink
 from aclrt.model import fill
 from aclrt.model.model import check_handle, require_same
@@ -185,7 +185,8 @@ def _submit(model: Model, stream: Stream) -> None:
         stream.submit(ModelExecuteOp(model=model.id))
         stream.submit(NotifyWaitOp(notify=model.end_notify))
         return
-    require_task()
+    if require_task().get_loop() is not stream.launcher.loop:
+        another_loop()
     key = (stream.id, model.id, model.end_notify.id)
     block = model.run_blocks.get(key)
     if block is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
 from aclrt.stream import context as contexts
 from hw.chips import SqeKind
@@ -113,6 +114,8 @@ class Model:
         """One execution is over (its end-graph wait passed). `failure` is its error, or None."""
         self.runs -= 1
         self.host_error = None
+        if failure is not None:
+            self.clear_gates()
         finished, self.on_finish = self.on_finish, []
         for fn in finished:
             fn()
@@ -120,6 +123,12 @@ class Model:
             waiting, self.on_idle = self.on_idle, []
             for fn in waiting:
                 fn()
+
+    def clear_gates(self) -> None:
+        """A run ended early: the host functions it may have stood at are nobody's any more."""
+        for queue in self.queues:
+            if queue.gate is not None:
+                queue.gate.clear()
 
     def check_root(self, asked: str) -> None:
         """207000 for a branch of a conditional task."""
@@ -193,7 +202,10 @@ class Model:
 
 
 def check_handle(model: Model, asked: str) -> None:
-    """107017 for a destroyed model."""
+    """107017 for a destroyed model. RuntimeError outside a task."""
+    require_task()
+    if not model.alive and model.npu.closed:
+        raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is gone, {model.npu.gone()}", "open the device again")
     if not model.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is destroyed", "use a live model")
 

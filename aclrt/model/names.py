@@ -25,7 +25,8 @@ def set_name(ctx: Context | None, model: Model, name: str) -> None:
 def get_name(ctx: Context | None, model: Model, max_len: int) -> str:
     """aclmdlRIGetName: the empty string without a name. `max_len` is the room in bytes, end mark included.
 
-    Errors: 107017, 107000 (no room at all), 107002, 107004, 507000 (too little room: the runtime does not truncate; recorded).
+    Errors: 107017, 107000 (no room at all), 107002, 107004, 507000 (too little room: the runtime does not truncate;
+    recorded).
     """
     asked = "aclmdlRIGetName"
     check_handle(model, asked)
@@ -63,7 +64,9 @@ def register_callback(model: Model | None, fn: Callable[[Any], object] | None, u
     model = _callback_model(model, fn, asked)
     assert fn is not None
     if fn in model.callbacks:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{fn!r} is registered on {model.title()} already", "register a function once")
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"{fn!r} is registered on {model.title()} already", "register a function once"
+        )
     model.callbacks[fn] = user_data
 
 
@@ -80,7 +83,8 @@ def unregister_callback(model: Model | None, fn: Callable[[Any], object] | None)
 def run_callbacks(model: Model) -> list[BaseException]:
     """Call every function registered when the destroy began, in order of registration; returns what they raised.
 
-    A callback may unregister itself or others, which are then not called, or register more, which this pass does not call.
+    A callback may unregister itself or others, which are then not called, or register more, which this pass does not
+    call.
     """
     raised: list[BaseException] = []
     for fn, user_data in list(model.callbacks.items()):

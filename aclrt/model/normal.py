@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class NormalModel(Model):
     """A model of aclmdlRIBuildBegin.
 
-    Invariants: `streams` lists the bound streams newest first and `queues` their queues in the same order; a stream is in
+    Invariants: `streams` lists the bound streams newest first, `queues` their queues in the same order; a stream is in
     `streams` exactly while `stream.model` is this model; `labels` has every label set in a bound stream (labelMap_);
     `known_to_device` is True once a control task named the model.
     """
@@ -53,7 +53,7 @@ class NormalModel(Model):
             self.labels[label.id] = label
 
     def release_stream(self, stream: Stream) -> None:
-        """The stream is nobody's again; it keeps its tasks. On a chip that does not split, new ones go to its SQ at once."""
+        """The stream is nobody's again; it keeps its tasks. Where the chip does not split, new ones run at once."""
         kept = stream.kept
         assert kept is not None
         self.streams.remove(stream)
@@ -73,7 +73,9 @@ class NormalModel(Model):
         """Its SQs are its streams' own, outside the pool; slave streams take stream ids."""
         held = super().holdings()
         held[IdKind.SQ] = 0
-        held[IdKind.STREAM] = sum(max(len(stream.kept.parts) - 1, 0) for stream in self.streams if stream.kept is not None)
+        held[IdKind.STREAM] = sum(
+            max(len(stream.kept.parts) - 1, 0) for stream in self.streams if stream.kept is not None
+        )
         return held
 
     def release(self) -> None:
@@ -148,6 +150,15 @@ class NormalModel(Model):
             fill.send(self)
 
     def __repr__(self) -> str:
-        state = "destroyed" if not self.alive else "loaded" if self.loaded else "ended" if self.end_notify.id is not None else "building"
+        state = (
+            "destroyed"
+            if not self.alive
+            else "loaded"
+            if self.loaded
+            else "ended"
+            if self.end_notify.id is not None
+            else "building"
+        )
         tasks = sum(len(queue.tasks) for queue in self.queues)
-        return f"<Model {self.id} {state}, {len(self.streams)} streams, {len(self.heads)} heads, {tasks} tasks, {self.runs} running>"
+        counts = f"{len(self.streams)} streams, {len(self.heads)} heads, {tasks} tasks, {self.runs} running"
+        return f"<Model {self.id} {state}, {counts}>"

@@ -1,7 +1,7 @@
 """Model rebuild: models live on at the host when the device is reset, and are put on it again (seed model-module 4.3).
 
-Not aclrtResetDevice, which ends a device and all its objects. What a reset takes is what the device keeps of a model: its
-SQs and SQE memory, stream ids, model and notify ids. Device memory, streams outside models and their queues stay.
+Not aclrtResetDevice, which ends a device and all its objects. What a reset takes is what the device keeps of a model:
+its SQs and SQE memory, stream ids, model and notify ids. Device memory, streams outside models and their queues stay.
 """
 
 from __future__ import annotations

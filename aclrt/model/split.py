@@ -1,7 +1,9 @@
-"""AutoSplitSq: the tasks of one persistent stream laid out over the SQs that hold them (seed model-module 4.1, LoadComplete).
+"""AutoSplitSq: the tasks of one persistent stream laid out over the SQs that hold them (seed model-module 4.1,
+LoadComplete).
 
 Not a limit: where the chip does not split, the launch over the limit was refused (507002) and one SQ is enough. Not a
-cascade of a capture: that happens while tasks are captured, this at load-complete, and the user's stream is one all along.
+cascade of a capture: that happens while tasks are captured, this at load-complete, and the user's stream is one all
+along.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from hw.chips import ChipSpec
 
 PERSISTENT_SQ = 1 << 20
-"""SQs of persistent streams are numbered apart from the pool (a user stream owns its SQ outside it): this plus the stream id."""
+"""SQs of persistent streams are numbered apart from the pool (a user stream owns its SQ outside it): this plus the
+stream id."""
 
 
 def lay_out(kept: PersistentTasks) -> list[TaskQueue]:
@@ -31,7 +34,7 @@ def lay_out(kept: PersistentTasks) -> list[TaskQueue]:
     chunks = _chunks(kept.queue.tasks, npu.spec) if npu.spec.auto_split else [kept.queue.tasks]
     slaves: list[int] = []
     try:
-        for _ in chunks[1:]:
+        while len(slaves) < len(chunks) - 1:
             slaves.append(npu.alloc(IdKind.STREAM, f"slave stream of stream {kept.stream.id}"))
     except BaseException:
         for stream_id in slaves:

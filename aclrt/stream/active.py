@@ -23,12 +23,14 @@ OPERAND_BYTES = {0: 4, 1: 8}  # INT32, INT64
 
 def _require_bound(stream: Stream, asked: str) -> None:
     if stream.model is None:
-        raise fail(Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is not bound to a model", "bind both streams first")
+        raise fail(
+            Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is not bound to a model", "bind both streams first"
+        )
 
 
 def active(ctx: Context | None, active: Stream, stream: Stream) -> None:
-    """aclrtActiveStream: when `stream` gets here, `active` starts from its first task; one that still runs is a failure of
-    the run (507011).
+    """aclrtActiveStream: when `stream` gets here, `active` starts from its first task; one that still runs is a
+    failure of the run (507011).
 
     Errors in order: 107017, 107002, 107005 (`stream`, then `active`, not bound), 107003.
     """
@@ -43,12 +45,15 @@ def active(ctx: Context | None, active: Stream, stream: Stream) -> None:
     stream.submit(ActiveOp(target=active.queue))
 
 
-def switch(ctx: Context | None, left: Any, cond: int, right: Any, dtype: int, true_stream: Stream, stream: Stream) -> None:
+def switch(
+    ctx: Context | None, left: Any, cond: int, right: Any, dtype: int, true_stream: Stream, stream: Stream
+) -> None:
     """aclrtSwitchStream: when `left` op `right` holds, `true_stream` starts and `stream` ends here; else it goes on.
 
-    `left` and `right` are device addresses of INT32 (dtype 0) or INT64 (1) values, read when the task runs, compared signed;
-    `cond` is EQ 0, NE 1, GT 2, GE 3, LT 4, LE 5.
-    Errors in order: 107017, 107000 (cond, dtype, not device memory), 107005 (`true_stream`, then `stream`), 107002, 107003.
+    `left` and `right` are device addresses of INT32 (dtype 0) or INT64 (1) values, read when the task runs, compared
+    signed; `cond` is EQ 0, NE 1, GT 2, GE 3, LT 4, LE 5.
+    Errors in order: 107017, 107000 (cond, dtype, not device memory), 107005 (`true_stream`, then `stream`), 107002,
+    107003.
     """
     asked = "aclrtSwitchStream"
     check_handle(true_stream, asked)

@@ -12,7 +12,7 @@ from aclrt.base.errors import AclError, fail
 from aclrt.base.host_thread import host_function, host_thread_id
 from aclrt.stream import context as contexts
 from aclrt.stream.checks import resolve
-from aclrt.stream.register import Register
+from aclrt.stream.gate import Gate
 from aclrt.task.task import HostFuncOp, InnerEventOp, NotifyWaitOp
 from hw.driver import IdKind
 
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from aclrt.stream.context import Context
     from aclrt.stream.npu import Npu
     from aclrt.stream.stream import Stream
-
-
-@final
-class InnerNotify:
-    """A notify the runtime owns for one blocking callback (v200)."""
-
-    __slots__ = ("id", "npu")
-
-    def __init__(self, npu: Npu) -> None:
-        self.npu = npu
-        self.id: int | None = npu.alloc(IdKind.NOTIFY, "launch a host function")
-
-    def drop(self) -> None:
-        if self.id is not None:
-            self.npu.driver.free(IdKind.NOTIFY, self.id)
-            self.id = None
 
 
 @final
@@ -79,39 +63,51 @@ def _launch(
 ) -> None:
     """The task set of a callback: three tasks with an event, two with a notify, or one when it does not block."""
     npu = stream.npu
-    inner: Register | InnerNotify | None = None
-    if block:
-        inner = Register(npu, "launch a host function") if npu.spec.hostfunc_form == "event" else InnerNotify(npu)
+    gate = _gate(stream) if block else None
     owner = stream.capture.model if stream.capture is not None else stream.model
 
-    def ended(failure: BaseException | None) -> None:
-        if failure is not None:
-            _failed(stream, owner, fn, failure)
-        if isinstance(inner, Register) and inner.id is not None:
-            npu.driver.event_set(inner.id)
-        elif isinstance(inner, InnerNotify) and inner.id is not None:
-            npu.driver.notify_set(inner.id)
+    def called() -> None:
+        call = gate.enter() if gate is not None else 0
 
-    number = npu.register_callback(lambda: run(ended))
+        def ended(failure: BaseException | None) -> None:
+            if failure is not None and (gate is None or gate.call == call):
+                _failed(stream, owner, fn, failure)
+            if gate is not None:
+                gate.leave(call)
+
+        run(ended)
+
+    number = npu.register_callback(called)
     try:
         stream.submit(HostFuncOp(callback=number, fn=fn))
-        if isinstance(inner, Register):
-            stream.submit(InnerEventOp(event=inner))
-            stream.submit(InnerEventOp(event=inner, reset=True))
-        elif inner is not None:
-            stream.submit(NotifyWaitOp(notify=inner))
+        if gate is not None and gate.kind is IdKind.EVENT:
+            stream.submit(InnerEventOp(event=gate))
+            stream.submit(InnerEventOp(event=gate, reset=True))
+        elif gate is not None:
+            stream.submit(NotifyWaitOp(notify=gate))
     except BaseException:
         npu.unregister_callback(number)
-        if inner is not None:
-            inner.drop()
         raise
+    stream.own(lambda: npu.unregister_callback(number))
 
-    def release() -> None:
-        npu.unregister_callback(number)
-        if inner is not None:
-            inner.drop()
 
-    stream.own(release)
+def _gate(stream: Stream) -> Gate:
+    """The gate of the stream's blocking calls as it is now: capturing, with persistent tasks, or live."""
+    if stream.capture is not None:
+        queue = stream.capture.queue
+        if queue.gate is None:
+            queue.gate = Gate(stream.npu)
+            stream.capture.model.owned.append(queue.gate.drop)
+        return queue.gate  # type: ignore[no-any-return]
+    if stream.kept is not None and stream.sink is stream.kept:
+        queue = stream.kept.queue
+        if queue.gate is None or queue.gate.id is None:
+            queue.gate = Gate(stream.npu)
+            stream.kept.hold(queue.gate.drop)
+        return queue.gate  # type: ignore[no-any-return]
+    if stream.gate is None:
+        stream.gate = Gate(stream.npu)
+    return stream.gate
 
 
 def _failed(stream: Stream, owner: Any, fn: Callable[..., object], failure: BaseException) -> None:

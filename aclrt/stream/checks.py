@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def check_handle(stream: Stream, asked: str) -> None:
     """107017 for a destroyed stream."""
     if not stream.alive:
+        if stream.npu.closed:
+            raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is gone, {stream.npu.gone()}", "open the device again")
         raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is destroyed", "use a live stream")
 
 

@@ -88,6 +88,7 @@ def set_current(context: Context | None) -> None:
 
 def make_current(context: Context) -> None:
     """aclrtSetCurrentContext. Errors: 107000 for a destroyed one."""
+    require_task()
     if not context.alive:
         raise errors.fail(Code.RT_PARAM_INVALID, "aclrtSetCurrentContext", f"{context!r}", "use a live context")
     set_current_context(context)
@@ -95,6 +96,8 @@ def make_current(context: Context) -> None:
 
 def require(ctx: Context | None, asked: str) -> Context:
     """107002 without a usable Context."""
+    if ctx is not None and ctx.npu.closed:
+        raise errors.fail(Code.RT_CONTEXT_NULL, asked, f"no current context, {ctx.npu.gone()}", "open the device again")
     if ctx is None or not ctx.alive:
         raise errors.fail(Code.RT_CONTEXT_NULL, asked, "no current context", "call aclrtSetDevice or aclrtSetCurrentContext first")
     return ctx

@@ -8,6 +8,7 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import EventFlag, EventRecordedStatus, EventStatus, EventWaitStatus
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
 from aclrt.stream import context as contexts
 from aclrt.stream.register import Cell, Mark, Register
@@ -117,7 +118,10 @@ OLD_DEFAULT = EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.DDSYNC | EventFlag.T
 
 
 def check_handle(event: Event, asked: str) -> None:
-    """107017 for a destroyed event."""
+    """107017 for a destroyed event. RuntimeError outside a task."""
+    require_task()
+    if event.__class__ is not Event:
+        raise TypeError(f"{asked}: {event!r} is not an Event")
     if not event.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, "the event is destroyed", "use a live event")
 

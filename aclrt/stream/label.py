@@ -32,7 +32,7 @@ CELL_BYTES = 8
 
 @final
 class LabelAllocator:
-    """Hands out the label ids of one owner: a Context, or a model for the labels made for it (seed: labelAllocator_)."""
+    """Hands out the label ids of one owner: a Context, or a model for labels made for it (seed: labelAllocator_)."""
 
     __slots__ = ("ids", "npu")
 
@@ -66,11 +66,23 @@ class LabelAllocator:
 class Label:
     """One label.
 
-    Invariants: `address` is None exactly while the label is in no list; `task`, `stream` and `model` are set together, once,
-    and only in a bound stream (`model` alone may be given at creation: the label is then for that model only).
+    Invariants: `address` is None exactly while the label is in no list; `task`, `stream` and `model` are set together,
+    once, and only in a bound stream (`model` alone may be given at creation: the label is then for that model only).
     """
 
-    __slots__ = ("address", "allocator", "alive", "context", "id", "labels", "model", "owner", "place", "stream", "task")
+    __slots__ = (
+        "address",
+        "alive",
+        "allocator",
+        "context",
+        "id",
+        "labels",
+        "model",
+        "owner",
+        "place",
+        "stream",
+        "task",
+    )
 
     def __init__(self, context: Context, allocator: LabelAllocator, owner: Any) -> None:
         self.context = context
@@ -147,7 +159,12 @@ def _check_list(labels: LabelList, asked: str) -> None:
 
 def _check_context(label: Label, context: Context, asked: str) -> None:
     if label.context is not context:
-        raise fail(Code.RT_LABEL_CONTEXT, asked, f"label {label.id} belongs to another context", "make its context current first")
+        raise fail(
+            Code.RT_LABEL_CONTEXT,
+            asked,
+            f"label {label.id} belongs to another context",
+            "make its context current first",
+        )
 
 
 def _internal(asked: str, met: str, todo: str) -> Exception:
@@ -155,7 +172,7 @@ def _internal(asked: str, met: str, todo: str) -> Exception:
 
 
 def create(ctx: Context | None, model: Any = None) -> Label:
-    """aclrtCreateLabel. With `model` the id comes from that model's allocator and the label can be set in its streams only.
+    """aclrtCreateLabel. With `model` the id is from that model's allocator and the label is set in its streams only.
 
     Errors: 107002, 507000 (no id left).
     """
@@ -220,7 +237,12 @@ def _bound(ctx: Context | None, stream: Stream | None, asked: str) -> Stream:
     stream = resolve(ctx, stream, asked)
     contexts.require_same(ctx, stream, asked)
     if stream.capture is not None and stream.capture.model.is_sub:
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"stream {stream.id} captures a conditional branch", "use a normal model")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT,
+            asked,
+            f"stream {stream.id} captures a conditional branch",
+            "use a normal model",
+        )
     if stream.model is None:
         raise fail(Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is not bound to a model", "bind it first")
     return stream
@@ -229,7 +251,8 @@ def _bound(ctx: Context | None, stream: Stream | None, asked: str) -> Stream:
 def set_label(ctx: Context | None, label: Label, stream: Stream | None) -> None:
     """aclrtSetLabel: jumps to the label go on with the stream's next task.
 
-    Errors in order: 107017, 107002, 507031, 107003, 207000, 107005, 507000 (made for another model, set already, in no list).
+    Errors in order: 107017, 107002, 507031, 107003, 207000, 107005, 507000 (made for another model, set already, in no
+    list).
     Source: acl_semantics 1.8.
     """
     asked = "aclrtSetLabel"
@@ -242,8 +265,9 @@ def set_label(ctx: Context | None, label: Label, stream: Stream | None) -> None:
         raise _internal(asked, f"{label!r} is set already", "set a label once")
     if label.address is None:
         raise _internal(asked, f"{label!r} has no device address", "put it into a label list first")
-    assert stream.model is not None and stream.kept is not None
-    label.task = stream.submit(LabelSetOp(label=label))
+    assert stream.model is not None
+    assert stream.kept is not None
+    label.task = stream.submit(LabelSetOp(label=label))  # a bound stream's sink gives the task back
     label.stream = stream
     label.model = stream.model
     label.model.labels[label.id] = label
@@ -251,7 +275,8 @@ def set_label(ctx: Context | None, label: Label, stream: Stream | None) -> None:
 
 
 def goto(ctx: Context | None, label: Label, stream: Stream | None) -> None:
-    """rtLabelGoto: when the stream gets here it goes on at the label; in another stream that one starts there and this ends.
+    """rtLabelGoto: when the stream gets here it goes on at the label; if that is in another stream, that one starts
+    there and this one ends.
 
     Errors in order: 107017, 107002, 507031, 107003, 207000, 107005, 507000 (of another model, in no list).
     """
@@ -267,8 +292,8 @@ def goto(ctx: Context | None, label: Label, stream: Stream | None) -> None:
 
 
 def switch_by_index(ctx: Context | None, ptr: Any, maximum: int, labels: LabelList, stream: Stream | None) -> None:
-    """aclrtSwitchLabelByIndex: the 32-bit index at device address `ptr` is read, unsigned, when the stream gets here; one at or
-    beyond `maximum` means the last label.
+    """aclrtSwitchLabelByIndex: the 32-bit index at device address `ptr` is read, unsigned, when the stream gets here;
+    one at or beyond `maximum` means the last label.
 
     Errors in order: 107017, 107000 (maximum 0, not device memory), 107002, 107003, 207000, 107005.
     """

@@ -67,6 +67,8 @@ def close(stream: Stream) -> None:
     stream.choose_sink()
     stream.npu.driver.sq_abort(stream.sq)
     stream.advance(stream.submitted)
+    if stream.gate is not None:
+        stream.gate.drop()
     if stream.kept is not None:
         stream.kept.drop()
     if stream.error is not None:

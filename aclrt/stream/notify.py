@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
 from aclrt.stream import context as contexts
 from aclrt.stream.checks import resolve
@@ -37,6 +38,7 @@ class Notify:
 
 
 def _check(notify: Notify, asked: str) -> None:
+    require_task()
     if not notify.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, "the notify is destroyed", "use a live notify")
 

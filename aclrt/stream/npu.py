@@ -13,7 +13,7 @@ from aclrt.base import errors
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.errors import AclError, DeadlockError
-from aclrt.base.host_thread import host_function
+from aclrt.base.host_thread import host_function, without_calls
 from hw.chips import CqeKind, Status
 from hw.driver import IdKind, NoMemory, NoResource
 
@@ -105,6 +105,10 @@ class Npu:
         driver.listen(self._on_cqe)
         driver.on_stuck = self._on_stuck
 
+    def gone(self) -> str:
+        """Why everything of this device is dead, for messages."""
+        return f"its device {self.index} was closed"
+
     # --- completions -----------------------------------------------------------------------------------------------
 
     def _on_cqe(self, cqe: Cqe) -> None:
@@ -175,6 +179,10 @@ class Npu:
 
     def waiting_for(self, completion: Completion, what: object) -> Generator[Any, None, None]:
         """Await `completion` as one of the host's waits; `what` says which, as text, if anyone asks."""
+        without_calls("a kernel", self.driver.assist)
+        if completion.done:
+            completion.result()
+            return
         self.waits[completion] = what
         if self.driver.clock.virtual:
             self.driver.nudge()

@@ -1,7 +1,8 @@
 """The persistent tasks of a stream: kept at the host, in order, until a model's load-complete sends them.
 
-Not the device's SQ memory (`model.fill` writes that) and not the model: the tasks stay the stream's own when it is unbound,
-and may be bound again to another model (seed model-module 4.2: delayRecycleTaskid_, sqeBuffer_, argLoaderRecord_).
+Not the device's SQ memory (`model.fill` writes that) and not the model: the tasks stay the stream's own when it is
+unbound, and may be bound again to another model (seed model-module 4.2: delayRecycleTaskid_, sqeBuffer_,
+argLoaderRecord_).
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class PersistentTasks:
     """A persistent stream's tasks and what they hold on the device.
 
     Invariants: `arguments` has one argument-table entry for each kernel of `queue` (argLoaderRecord_); `dma` the host
-    buffers whose addresses copies name (dmaAddrRecord_); `on_drop` is called once, when the tasks are dropped; `labels` are
-    those set in the stream, `ends` its end-graph records. `parts` are the SQs the tasks were sent to at load-complete, the
-    stream's own first; empty while the stream is not bound.
+    buffers whose addresses copies name (dmaAddrRecord_); `on_drop` is called once, when the tasks are dropped;
+    `labels` are those set in the stream, `ends` its end-graph records. `parts` are the SQs the tasks were sent to at
+    load-complete, the stream's own first; empty while the stream is not bound.
     """
 
     __slots__ = ("arguments", "dma", "ends", "labels", "on_drop", "parts", "queue", "sent_slots", "stream")
@@ -62,8 +63,8 @@ class PersistentTasks:
     def append(self, stream: Stream, op: Op) -> Task:
         """Keep one operation.
 
-        Errors: 107000 where the chip splits streams and the model is complete (recorded); 507002 over the task limit where
-        it does not split them.
+        Errors: 107000 where the chip splits streams and the model is complete (recorded); 507002 over the task limit
+        where it does not split them.
         """
         spec = stream.npu.spec
         if spec.auto_split and stream.model is not None and stream.model.loaded:
@@ -78,7 +79,7 @@ class PersistentTasks:
             raise fail(
                 Code.RT_STREAM_TASK_FULL,
                 "submit a task",
-                f"persistent stream {stream.id} holds {self.queue.sqe_count} SQEs, the limit is {spec.stream_task_limit}",
+                f"stream {stream.id} holds {self.queue.sqe_count} SQEs, the limit is {spec.stream_task_limit}",
                 "spread the tasks over more streams",
             )
         model = stream.model

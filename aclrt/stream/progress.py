@@ -69,4 +69,6 @@ async def abort(ctx: Context | None, stream: Stream) -> None:
         raise errors.fail(Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is bound to {stream.model.title()}", "abort the model")
     stream.launcher.drop()
     stream.npu.driver.sq_abort(stream.sq)
+    if stream.gate is not None:
+        stream.gate.clear()
     await stream.drained(asked)

@@ -14,7 +14,7 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import CaptureStatus, EventFlag, FailureMode, MemcpyKind, StreamFlag, TaskGroupStatus
 from aclrt.base.errors import fail
-from aclrt.base.host_thread import require_task
+from aclrt.base.host_thread import another_loop, require_task
 from aclrt.base.place import here
 from aclrt.stream import callback as callbacks
 from aclrt.stream import event as events
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aclrt.base.enums import CaptureMode
     from aclrt.base.errors import AclError
     from aclrt.stream.context import Context
+    from aclrt.stream.gate import Gate
     from aclrt.stream.notify import Notify
     from aclrt.task.memory import DeviceArray
     from aclrt.task.queue import TaskQueue
@@ -127,6 +128,7 @@ class Stream:
         self.failure_mode = FailureMode.CONTINUE
         self.error: AclError | None = None  # the last failure nobody has synchronised on; a later one overwrites it
         self.subscriber: object | None = None  # host thread of aclrtSubscribeReport
+        self.gate: Gate | None = None  # of the host functions launched live; model streams have theirs in the queue
         self._task_id = 0
         self._serial = count()
         self._marks: list[tuple[int, int, Callable[[], None]]] = []  # heap of (position, serial, fn)
@@ -192,7 +194,8 @@ class Stream:
 
     def submit(self, op: Op) -> Task | None:
         """Hand one operation to where this stream's tasks go now."""
-        require_task()
+        if require_task().get_loop() is not self.launcher.loop:
+            another_loop()
         self.check_failure("submit a task")
         return self.sink.append(self, op)
 
@@ -213,16 +216,22 @@ class Stream:
         fusion.launch(self, parts, blocks)
 
     def start(self, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
-        """`launch` with the arguments as a tuple (aclrtLaunchKernel). RuntimeError outside a task."""
-        require_task()
+        """`launch` with the arguments as a tuple (aclrtLaunchKernel). RuntimeError outside a task of the device's loop."""
+        if require_task().get_loop() is not self.launcher.loop:
+            another_loop()
         if not self.alive:
             check_handle(self, "launch a kernel")
+        if kernel.__class__ is not Kernel:
+            raise TypeError(f"launch: {kernel!r} is not a kernel; make it one with @aclrt.kernel")
+        if blocks < 1:
+            raise fail(Code.RT_PARAM_INVALID, f"launch of {kernel.name}", f"blocks is {blocks}", "give at least 1")
         if self.context.failure is not None:
             self.check_failure("launch a kernel")
         self.sink.kernel(self, kernel, args, blocks)
 
     def record(self, event: Event | Notify | None = None) -> Event | Notify:
         """Record an event (a new one by default) or a notify here, and return it. Errors: `ordering.record`."""
+        require_task()
         if isinstance(event, notifies.Notify):
             notifies.record(self.context, event, self)
             return event
@@ -247,6 +256,7 @@ class Stream:
 
         Pageable host memory (a plain numpy array) is refused while capturing (107000). Errors: `transfer.memcpy_async`.
         """
+        require_task()
         nbytes = transfer.size_of(src)
         transfer.memcpy_async(self.context, dst, transfer.size_of(dst), src, nbytes, MemcpyKind.DEFAULT, self)
 
@@ -256,10 +266,12 @@ class Stream:
 
     def callback(self, fn: Callable[[], object]) -> None:
         """Call `fn()` on the loop's thread, outside any task, when the stream gets there. See aclrtLaunchHostFunc."""
+        require_task()
         callbacks.launch_host_func(self.context, self, lambda _: fn(), None)
 
     def task_group(self) -> AbstractContextManager[Any]:
         """`with stream.task_group() as group`: what is launched inside can be updated later. 107029 outside a capture."""
+        require_task()
         if self.capture_sink is None:
             raise fail(Code.RT_STREAM_NOT_CAPTURED, "task_group", f"stream {self.id} is not capturing", "use it inside a capture")
         return self.capture_sink.task_group(self)
@@ -267,7 +279,10 @@ class Stream:
     @asynccontextmanager
     async def fork(self, *sides: Stream) -> AsyncIterator[tuple[Stream, ...]]:
         """Let `sides` start after what is here, and what follows here wait for them: they cannot stay unjoined."""
+        require_task()
         for side in sides:
+            if not isinstance(side, Stream):
+                raise TypeError(f"fork: {side!r} is not a Stream")
             self._order(self, side)
         yield sides
         for side in sides:
@@ -306,7 +321,7 @@ class Stream:
 
     def place_of(self, position: int) -> str:
         """"file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
-        place = self.launcher.place_of(position)
+        place = self.launcher.place_of(position - 1)
         return str(place) if place is not None else ""
 
     def when(self, position: int, fn: Callable[[], None]) -> None:
@@ -359,6 +374,8 @@ class Stream:
         `timeout_ms` is device time; -1 waits for ever. Errors: 107027 while capturing, 507046 on time-out, the code of a
         failed task. Source: acl_semantics 1.6, 11.3.
         """
+        if require_task().get_loop() is not self.launcher.loop:
+            another_loop()
         await progress.synchronize(self.context, self, timeout_ms)
 
     def __repr__(self) -> str:

@@ -57,8 +57,9 @@ def classify(npu: Npu, value: Address, asked: str) -> End:
         return End(Location.PINNED, value.address, value, value.nbytes)
     if isinstance(value, int | np.integer):
         extent = npu.driver.extent(int(value))
+        where = Location.PINNED if npu.driver.is_host(int(value)) else Location.DEVICE
         left = extent[0] + extent[1] - int(value) if extent is not None else None
-        return End(Location.DEVICE, int(value), None, left)
+        return End(where, int(value), None, left)
     if isinstance(value, np.ndarray):
         if not value.flags.c_contiguous:
             raise TypeError(f"{asked}: the numpy array is strided; copy a contiguous array")
@@ -77,7 +78,11 @@ def classify(npu: Npu, value: Address, asked: str) -> End:
 
 def size_of(value: Address) -> int:
     """Bytes of a DeviceArray, HostBuffer, numpy array or other buffer."""
-    return int(value.nbytes) if hasattr(value, "nbytes") else memoryview(value).nbytes
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if isinstance(value, int):
+        raise TypeError(f"copy: {value:#x} is an address, which has no size; make it a window with aclrt.view")
+    return memoryview(value).nbytes
 
 
 def pinned_owner(array: np.ndarray[Any, Any]) -> HostBuffer | None:
@@ -98,8 +103,8 @@ def _check_ends(dst: End, src: End, count: int, kind: MemcpyKind, asked: str) ->
     for name, end in (("destination", dst), ("source", src)):
         if end.nbytes is not None and count > end.nbytes:
             raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the {name} holds {end.nbytes}", "copy fewer bytes")
-        if end.location is Location.DEVICE and end.nbytes is None:
-            raise fail(Code.RT_PARAM_INVALID, asked, f"the {name} {end.address:#x} is not device memory", "give a live device address")
+        if end.nbytes is None:
+            raise fail(Code.RT_PARAM_INVALID, asked, f"the {name} {end.address:#x} is not live memory", "give a live device address")
     ways = {
         MemcpyKind.HOST_TO_DEVICE: (False, True),
         MemcpyKind.DEVICE_TO_HOST: (True, False),

@@ -1,7 +1,7 @@
 """Fused kernels: several kernels launched as one task, one SQE whose parts run in order on the device.
 
-Not a sequence of launches: nothing runs between the parts, one completion reports them all, and a part that fails ends the
-task. Source: acl_semantics 11.1 (FUSION_KERNEL), 14.2; the seed's KernelFusionTask.
+Not a sequence of launches: nothing runs between the parts, one completion reports them all, and a part that fails ends
+the task. Source: acl_semantics 11.1 (FUSION_KERNEL), 14.2; the seed's KernelFusionTask.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
+from aclrt.base.host_thread import require_task
 from aclrt.task.kernel import Bound, Kernel
 from aclrt.task.lower import LiveSink
 from aclrt.task.task import KernelOp
@@ -27,7 +28,8 @@ Part = tuple[Kernel[...], tuple[Any, ...]]
 class FusedKernel:
     """The parts of one fused launch, shaped as a kernel so that every sink takes it: its arguments are its parts'.
 
-    `core` is "aic" when a part runs on the cube cores (such a task may be in a task group on v200), else the first part's.
+    `core` is "aic" when a part runs on the cube cores (such a task may be in a task group on v200), else the first
+    part's.
     """
 
     __slots__ = ("core", "name", "parts")
@@ -68,11 +70,17 @@ def launch(stream: Any, parts: Sequence[Part], blocks: int) -> None:
     """Launch a fused kernel on a Stream (this floor knows none), wherever its tasks go now. Errors: see
     `Stream.launch_fused`."""
     asked = "launch a fused kernel"
+    require_task()
     kernel: Any = FusedKernel(parts)
     if not stream.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is destroyed", "use a live stream")
     if not stream.npu.spec.fusion_kernels:
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"chip {stream.npu.spec.name} has no fused kernels", "launch the parts one by one")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT,
+            asked,
+            f"chip {stream.npu.spec.name} has no fused kernels",
+            "launch the parts one by one",
+        )
     stream.check_failure(asked)
     if not isinstance(stream.sink, LiveSink):
         stream.sink.kernel(stream, kernel, (), blocks)
@@ -80,5 +88,7 @@ def launch(stream: Any, parts: Sequence[Part], blocks: int) -> None:
     driver = stream.npu.driver
     bound = kernel.bind(driver, ())
     handle = driver.args_put(bound.values, bound.bases)
-    stream.sink.append(stream, KernelOp(kernel=kernel, args=(), blocks=blocks, program=kernel.program(driver), handle=handle))
+    stream.sink.append(
+        stream, KernelOp(kernel=kernel, args=(), blocks=blocks, program=kernel.program(driver), handle=handle)
+    )
     stream.own(lambda: driver.args_drop(handle))

@@ -88,11 +88,10 @@ def encode_queue(driver: Driver, queue: TaskQueue) -> bytes:
     return b"".join(encode(driver, task.op, queue.stream_id, task.task_id) for task in queue.tasks)
 
 
-def send_queue(driver: Driver, queue: TaskQueue, asked: str) -> None:
-    """Write all SQEs of a model stream to its SQ memory. Errors: 507052 when the transport to the device fails (OSError)."""
-    assert queue.image is not None
+def send_queue(driver: Driver, queue: TaskQueue, image: int, asked: str) -> None:
+    """Write all SQEs of a model stream to SQ memory. Errors: 507052 when the transport to the device fails (OSError)."""
     try:
-        driver.image_write(queue.image, 0, encode_queue(driver, queue))
+        driver.image_write(image, 0, encode_queue(driver, queue))
     except OSError as error:
         met = f"SQEs of stream {queue.stream_id} did not reach the device: {error}"
         raise fail(Code.RT_COPY_DATA, asked, met, "try again") from error

@@ -46,6 +46,11 @@ class HasDriver(Protocol):
     @property
     def driver(self) -> Any: ...
 
+    @property
+    def closed(self) -> bool: ...
+
+    def gone(self) -> str: ...
+
 
 class Owner(Protocol):
     """Whose memory it is, a Context: it says whether a synchronous copy may run now (107030)."""
@@ -118,6 +123,8 @@ class DeviceArray:
 
     def check(self, asked: str) -> None:
         """107000 when the memory is freed."""
+        if self.owner.npu.closed:
+            raise fail(Code.RT_PARAM_INVALID, asked, f"{self!r}, {self.owner.npu.gone()}", "copy what you need before that")
         if self.freed:
             raise fail(Code.RT_PARAM_INVALID, asked, f"{self!r}", "do not use it after free")
 
@@ -196,7 +203,10 @@ def allocate(owner: Owner, shape: int | Sequence[int], dtype: npt.DTypeLike, ask
     dims = (shape,) if isinstance(shape, int) else tuple(int(dim) for dim in shape)
     if any(dim < 0 for dim in dims):
         raise ValueError(f"{asked}: shape {dims} has a negative dimension")
-    driver = owner.npu.driver
+    npu = owner.npu
+    if npu.closed:
+        raise fail(Code.RT_CONTEXT_NULL, asked, f"no current context, {npu.gone()}", "open the device again")
+    driver = npu.driver
     nbytes = math.prod(dims) * kind.itemsize
     try:
         base = driver.malloc(max(nbytes, 1))  # an empty array has an address too
@@ -226,6 +236,8 @@ def window(owner: Owner, address: int, shape: int | Sequence[int], dtype: npt.DT
     asked = "view"
     driver = owner.npu.driver
     kind = np.dtype(dtype)
+    if driver.is_host(int(address)):
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{address:#x} is pinned host memory", "copy it to the device, or use HostBuffer.numpy")
     extent = driver.extent(int(address))
     if extent is not None and (int(address) - extent[0]) % kind.alignment:
         todo = f"give a multiple of {kind.alignment}"

@@ -24,11 +24,12 @@ class TaskQueue:
     bound; when `sent`, the image's bytes are those of `tasks` as they were when it was written.
     """
 
-    __slots__ = ("image", "image_slots", "next_task_id", "owner", "sent", "sq", "sqe_count", "stream_id", "tasks")
+    __slots__ = ("gate", "image", "image_slots", "next_task_id", "owner", "sent", "sq", "sqe_count", "stream_id", "tasks")
 
     def __init__(self, owner: Any, stream_id: int) -> None:
         self.owner = owner  # the Stream or CaptureStream
         self.stream_id = stream_id
+        self.gate: Any = None  # the stream.gate.Gate of its host functions
         self.tasks: list[Task] = []
         self.sqe_count = 0
         self.next_task_id = 0

@@ -266,7 +266,7 @@ class SwitchOp(Op):
 class LabelSetOp(Op):
     kind = TaskKind.LABEL_SET
     type_name = "LABEL_SET"
-    label: HasId
+    label: Any  # stream.label.Label
 
 
 @final

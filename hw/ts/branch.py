@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from hw.chips import Compare, CondType, SqeKind, Status, SwitchType
 from hw.ts.control import CONTROL, END, NEXT, PARK
+from hw.ts.decoder import Step
 from hw.ts.fault import TaskFault
-from hw.ts.program import Step
 from hw.ts.sq import IDLE, ModelSq, Sq
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from hw.chips import SQE_BYTES, Core, CqeKind, Sqe, SqeError, SqeFlag, SqeKind, 
 from hw.engines import aicpu
 from hw.ts.branch import HANDLERS
 from hw.ts.control import NEXT, PARK, bad, call, describe
+from hw.ts.decoder import Cell, Step
 from hw.ts.fault import TaskFault
-from hw.ts.program import Cell, Step
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from hw.chips.layout import Buffer
     from hw.engines.core import CorePool
     from hw.ts.machine import Machine
     from hw.ts.sq import ModelSq, Sq
@@ -64,7 +65,7 @@ def careful_model(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
     return True
 
 
-def decode_slot(m: Machine, buffer: bytearray, slot: int) -> Sqe | None:
+def decode_slot(m: Machine, buffer: Buffer, slot: int) -> Sqe | None:
     """The SQE as observers are shown it; None for bytes that are none."""
     try:
         return m.chip.decode(buffer, slot * SQE_BYTES)
@@ -88,6 +89,9 @@ def careful_task(m: Machine, sq: Sq, cell: Cell, sqe: Sqe | None) -> Generator[N
             if answer == NEXT:
                 fn(*values)
         return answer
+    except GeneratorExit:  # the SQ is closed in the middle of the task
+        status = Status.STREAM_ABORTED
+        raise
     except Exception as exc:
         status = m.status_of(sqe, exc) if sqe is not None else Status.SQE_ERROR
         raise
@@ -136,11 +140,14 @@ def _occupy(m: Machine, sq: Sq, sqe: Sqe) -> Generator[None, None, int]:
     until = m.clock.now_ns() + (limit if expired else cost)
     sq.busy, sq.what = True, ("clock", until)
     sq.park(None, None)
-    m.clock.call_at(until, sq.wake, device=True)
-    yield
-    sq.busy = False
-    if pool is not None:
-        pool.release()
+    timer = m.clock.call_at(until, sq.wake, device=True)
+    try:
+        yield
+    finally:
+        sq.busy = False
+        timer.cancel()
+        if pool is not None:
+            pool.release()
     if expired:
         core = sqe["core"] if sqe.kind is SqeKind.KERNEL else Core.AIC
         raise TaskFault(aicpu.TIMEOUT[Core(core)], f"the task takes {cost} ns, the execute time-out is {limit} ns")

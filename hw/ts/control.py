@@ -16,8 +16,8 @@ from hw.ts.sq import RingSq, Sq
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hw.ts.decoder import Step
     from hw.ts.machine import Machine
-    from hw.ts.program import Step
 
 __all__ = ["CONTROL", "END", "NEXT", "PARK", "Handler", "RunFailed", "describe", "maintain"]
 

@@ -15,7 +15,7 @@ from hw.chips import SQE_BYTES, CqeKind, SqeFlag, SqeKind, Status
 from hw.engines.core import Divert
 from hw.ts.careful import STALE, careful_task, decode_slot, handler
 from hw.ts.control import PARK, RunFailed
-from hw.ts.program import Cell, Step
+from hw.ts.decoder import Cell, Step
 from hw.ts.replay import unwrap
 from hw.ts.segment import on_worker
 from hw.ts.sq import IDLE
@@ -23,6 +23,7 @@ from hw.ts.sq import IDLE
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from hw.chips.layout import Buffer
     from hw.ts.machine import Machine
     from hw.ts.sq import RingSq
 
@@ -199,7 +200,7 @@ def _task(
         m.after_kernel(sq, sq.head, word >> 8, handle)
 
 
-def _decode(m: Machine, buffer: bytearray, slot: int) -> Cell:
+def _decode(m: Machine, buffer: Buffer, slot: int) -> Cell:
     """The cell of a ring's slot. Waits and executes come again and again, bit for bit but for the task id: those
     steps are kept by their bytes."""
     sqe = decode_slot(m, buffer, slot)

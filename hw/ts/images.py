@@ -8,10 +8,11 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, final
 
-from hw.ts.program import Image, same_cell
+from hw.ts.decoder import same_cell
+from hw.ts.program import Image
 
 if TYPE_CHECKING:
-    from hw.ts.program import Decoder
+    from hw.ts.decoder import Decoder
 
 __all__ = ["Images"]
 

@@ -16,15 +16,16 @@ from hw.engines.sdma import Sdma
 from hw.observe import Observers
 from hw.registers import EventFile, NotifyFile
 from hw.ring import CqRing
+from hw.ts.decoder import Decoder, Step
 from hw.ts.fault import FaultLog, FaultRecord, TaskFault, cut_off
 from hw.ts.images import Images
 from hw.ts.model import Models
-from hw.ts.program import Decoder, Step
 from hw.ts.sq import PARKED, ModelSq, RingSq, RunQueue, Sq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hw.chips.layout import Buffer
     from hw.clock import Clock
     from hw.memory import Memory
 
@@ -102,7 +103,7 @@ class Machine:
     def post_error(self, sq: Sq, task_id: int, position: int, status: int, fault: int) -> None:
         self.cq.post(CqeKind.ERROR, status, sq.id, sq.stream_id, task_id, position, fault, -1)
 
-    def fault_of(self, sq: Sq, buffer: bytearray, slot: int, exc: BaseException, position: int) -> tuple[int, int]:
+    def fault_of(self, sq: Sq, buffer: Buffer, slot: int, exc: BaseException, position: int) -> tuple[int, int]:
         """Write the error log for the task in a slot; (task id, fault index)."""
         program, task_id = "", 0
         cut_off(exc)

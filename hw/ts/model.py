@@ -13,7 +13,7 @@ from hw.signal import Signal
 from hw.ts.sq import IDLE, PARKED, READY, RUNNING, ModelSq, RunQueue, Sq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from hw.observe import Observers
     from hw.registers import Notify, NotifyFile
@@ -43,7 +43,7 @@ class Model(Signal):
     `heads` are those bound, None when a binding changed since they were looked up.
     """
 
-    __slots__ = ("active", "heads", "id", "loaded", "notify", "root", "run", "sqs")
+    __slots__ = ("active", "heads", "id", "loaded", "notify", "root", "run", "sqs", "taken")
 
     def __init__(self, id: int) -> None:
         super().__init__()
@@ -52,6 +52,7 @@ class Model(Signal):
         self.sqs: dict[int, bool] = {}
         self.heads: list[ModelSq] | None = None
         self.notify: Notify | None = None
+        self.taken: Callable[[], None] | None = None  # what `notify.on_taken` is while the register is this model's
         self.loaded = False
         self.run: Run | None = None
         self.active = 0
@@ -103,20 +104,24 @@ class Models:
     def load(self, model_id: int, notify: Notify) -> None:
         """Load complete: the model may be executed, `notify` is its end-graph notify."""
         model = self.models.setdefault(model_id, Model(model_id))
-        if model.notify is not None and model.notify is not notify:
-            model.notify.on_taken = None
+        if model.notify is not notify:
+            self._forget_notify(model)
         model.notify = notify
         model.loaded = True
         if model.root is model:
-            notify.on_taken = lambda: self._passed(model)
+            model.taken = notify.on_taken = lambda: self._passed(model)
+
+    def _forget_notify(self, model: Model) -> None:
+        """Let go of the end-graph notify, unless its register is another model's by now (its id was given out again)."""
+        if model.notify is not None and model.notify.on_taken is model.taken:
+            model.notify.on_taken = None
 
     def destroy(self, model_id: int) -> bool:
         """False when there is no such model, or it runs."""
         model = self.models.get(model_id)
         if model is None or model.root.busy:
             return False
-        if model.notify is not None:
-            model.notify.on_taken = None
+        self._forget_notify(model)
         for sq_id in model.sqs:
             self._owners.pop(sq_id, None)
             if sq_id in self.sqs:

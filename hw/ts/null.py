@@ -91,6 +91,9 @@ class NullScheduler:
     def waiting(self) -> int:
         return 0
 
+    def assist(self) -> None:
+        """Nothing is ever left to run."""
+
     def idle(self) -> bool:
         return True
 

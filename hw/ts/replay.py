@@ -18,8 +18,8 @@ from hw.ts.segment import run_segment
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from hw.ts.decoder import Step
     from hw.ts.machine import Machine
-    from hw.ts.program import Step
     from hw.ts.sq import ModelSq
 
 __all__ = ["serve_model"]

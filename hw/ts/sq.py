@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from hw.clock import Clock, Timer
     from hw.ring import SqRing
     from hw.signal import Signal
-    from hw.ts.program import Image, Step
+    from hw.ts.decoder import Step
+    from hw.ts.program import Image
 
 __all__ = ["MOVES", "SLICE_NS", "SLICE_TASKS", "ModelSq", "RingSq", "RunQueue", "Sq", "SqState"]
 
@@ -96,8 +97,10 @@ class Sq:
     __slots__ = (
         "__weakref__",
         "busy",
+        "end",
         "head",
         "id",
+        "moved",
         "parked_on",
         "queue",
         "report",
@@ -129,6 +132,8 @@ class Sq:
         self.stale = True  # the coroutine's locals no longer match head or program: look again
         self.serial = 0  # grows when the SQ starts anew: a coroutine that slept through that begins again
         self.resume: Callable[[], None] = _unbound
+        self.moved = False  # had a turn in this pass and its head was not told yet; user SQs only
+        self.end: Callable[[], None] = _unbound  # end the coroutine, in the middle of whatever it does
         self.report: Callable[[], None] | None = None  # a user SQ's: post its head, at the end of each turn
 
     # -- moves ----------------------------------------------------------------------------------------------------

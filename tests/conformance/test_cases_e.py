@@ -182,13 +182,13 @@ async def test_E05_idle_graphs_give_up_their_queues(b: Bench) -> None:
         fork(b.s, b.side)
         launch(b.side, add, b.y, 1.0)
         join(b.s, b.side)
-        launch(b.s, add, b.x, 10.0**number)
+        launch(b.s, add, b.x, 2.0**number)
         models.append(b.end())
     for turn in range(1, 4):
         for model in models:
             acl.aclmdlRIExecuteAsync(model, b.s)
             await b.sync()
-        assert value(b.x) == np.float32(1111111111 * turn)
+        assert value(b.x) == 1023 * turn
         assert value(b.y) == 10 * turn
     assert b.dev.npu.driver.held(IdKind.SQ) == 4
 
@@ -218,7 +218,7 @@ async def test_E08_running_out_in_the_middle(b: Bench) -> None:
     done = 0
     with pytest.raises(aclrt.AclError) as caught:
         for done in range(100):
-            launch(b.s, add, b.y, 1.0)
+            acl.aclrtLaunchKernel(add, 1, [b.y, 1.0], b.s)
     assert caught.value.code == 207008
     assert done == 2 * (32 if b.chip == "v100" else 24)
     assert status(b.s) == INVALIDATED

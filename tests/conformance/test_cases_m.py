@@ -19,7 +19,7 @@ CHIPS = ["v100", "v200"]
 def attend(
     query: aclrt.In[np.float32], cache: aclrt.In[np.float32], out: aclrt.Out[np.float32], lengths: tuple[int, ...]
 ) -> None:
-    """Mean of the first `lengths[row]` rows of the cache, times the query: lengths are host data, fixed at the launch."""
+    """Mean of the first `lengths[row]` rows of the cache, times the query; lengths are host data."""
     for row, length in enumerate(lengths):
         out[row] = query[row] * cache[row, :length].mean(axis=0)
 

@@ -1,4 +1,4 @@
-"""What users report, class D: update, external event and replay out of step. One test for each runtime-level scenario."""
+"""What users report, class D: update, external event and replay out of step. A test for each scenario."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def wait_for(condition: Any) -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 async def test_D1_a_fast_host_loses_a_signal(chip: str) -> None:
-    """The second record comes before the reset of the first replay, which wipes it: the second replay waits for ever."""
+    """The second record comes before the reset of the first replay, which wipes it: the second replay hangs."""
     policy = Prefer()
     async with aclrt.open_device(0, chip=chip, clock="virtual", policy=policy) as dev:
 

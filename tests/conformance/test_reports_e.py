@@ -35,7 +35,10 @@ async def test_E5_only_core_kernels_in_a_group(b: Bench) -> None:
     calls: list[tuple[str, Any]] = [
         ("EVENT_RECORD", lambda: acl.aclrtRecordEvent(event, b.s)),
         ("NOTIFY_RECORD", lambda: acl.aclrtRecordNotify(notify, b.s)),
-        ("MEMCPY_ASYNC", lambda: acl.aclrtMemcpyAsync(b.x.address, 4, b.y.address, 4, acl.ACL_MEMCPY_DEVICE_TO_DEVICE, b.s)),
+        (
+            "MEMCPY_ASYNC",
+            lambda: acl.aclrtMemcpyAsync(b.x.address, 4, b.y.address, 4, acl.ACL_MEMCPY_DEVICE_TO_DEVICE, b.s),
+        ),
     ]
     for name, call in calls:
         b.begin()
@@ -82,7 +85,11 @@ async def test_E7_a_graph_lists_what_can_be_updated(b: Bench) -> None:
     group = b.group(1.0, 2.0)
     launch(b.s, add, b.x, 3.0)
     model = b.end()
-    updatable = {task.group: acl.aclmdlRITaskGetParams(task).kernelTaskParams for task in b.tasks(model) if task.group is not None}
+    updatable = {
+        task.group: acl.aclmdlRITaskGetParams(task).kernelTaskParams
+        for task in b.tasks(model)
+        if task.group is not None
+    }
     assert list(updatable) == [group]
     assert updatable[group].funcHandle is add
     assert model.groups == [group]

@@ -1,87 +1,25 @@
-"""Updating a task group: windows, matching, patches, and what may race with them (acl_semantics 8.2, 8.3)."""
+"""Updating a task group: windows, matching, and what may race with them (acl_semantics 8.2, 8.3)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import pytest
 
 import aclrt
+from aclrt import acl
 from aclrt.base.enums import TaskGroupStatus
 from aclrt.graph import task_update
-from aclrt.task.task import Nop, PatchOp
+from aclrt.task.task import Nop
 
-CHIPS = ["v100", "v200"]
-
-
-@aclrt.kernel
-def add(x: aclrt.InOut[np.float32], value: float) -> None:
-    x += value
-
-
-@aclrt.kernel
-def mul(x: aclrt.InOut[np.float32], value: float) -> None:
-    x *= value
-
-
-@aclrt.kernel(core="aic")
-def add_cube(x: aclrt.InOut[np.float32], value: float) -> None:
-    x += value
-
-
-@aclrt.kernel(core="aicpu")
-def add_aicpu(x: aclrt.InOut[np.float32], value: float) -> None:
-    x += value
-
-
-@contextmanager
-def refused(code: int, *words: str) -> Iterator[None]:
-    with pytest.raises(aclrt.AclError) as caught:
-        yield
-    assert caught.value.code == code
-    for word in words:
-        assert word in str(caught.value)
-
-
-def begin(stream: aclrt.Stream, group: Any) -> None:
-    task_update.update_begin(stream.context, stream, group)
-
-
-def end(stream: aclrt.Stream) -> None:
-    task_update.update_end(stream.context, stream)
-
-
-class Net:
-    """A graph with one task before its group of two, on its own arrays."""
-
-    def __init__(self, dev: aclrt.Device) -> None:
-        self.dev = dev
-        self.s, self.side, self.third = dev.stream(), dev.stream(), dev.stream()
-        self.x, self.y = dev.array(np.zeros(4, "f4")), dev.array(np.zeros(4, "f4"))
-        self.graph: Any = None
-        self.group: Any = None
-
-    async def capture(self) -> Net:
-        async with aclrt.capture(self.s) as self.graph:
-            self.s.launch(add, self.y, 1.0)
-            with self.s.task_group() as self.group:
-                self.s.launch(add, self.x, 1.0)
-                self.s.launch(add, self.x, 2.0)
-        return self
-
-    async def run(self) -> tuple[float, float]:
-        await self.graph.replay(self.s)
-        return float(self.x.numpy()[0]), float(self.y.numpy()[0])
+from .updating import CHIPS, Grouped, add, add_aicpu, add_cube, begin, end, mul, refused
 
 
 @pytest.mark.parametrize("chip", CHIPS)
 async def test_a_launch_in_the_window_runs_nothing_and_patches_the_next_task(chip: str) -> None:
     async with aclrt.open_device(0, chip=chip) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         assert await net.run() == (3, 1)
         begin(net.side, net.group)
         net.side.launch(add, net.x, 10.0)
@@ -95,7 +33,7 @@ async def test_a_launch_in_the_window_runs_nothing_and_patches_the_next_task(chi
 
 async def test_before_the_first_execute_the_host_copy_is_patched_at_the_call() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         gate = dev.event(external=True)
         net.side.wait(gate)  # the update stream does not get to the patch
         begin(net.side, net.group)
@@ -110,7 +48,7 @@ async def test_before_the_first_execute_the_host_copy_is_patched_at_the_call() -
 
 async def test_after_it_the_patch_takes_effect_when_the_update_stream_gets_there() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         await net.run()
         gate = dev.event(external=True)
         net.side.wait(gate)
@@ -145,10 +83,29 @@ async def test_a_run_parked_in_front_of_the_group_gets_the_new_arguments() -> No
         assert x.numpy()[0] == 11
 
 
+async def test_value_write_and_wait_are_the_newer_form_of_the_signal() -> None:
+    async with aclrt.open_device(0) as dev:
+        s, side, x, cell = dev.stream(), dev.stream(), dev.array(np.zeros(4, "f4")), dev.array(np.zeros(1, "u8"))
+        async with aclrt.capture(s) as graph:
+            acl.aclrtValueWait(cell.address, 1, acl.ACL_VALUE_WAIT_EQ, s)
+            acl.aclrtValueWrite(cell.address, 0, 0, s)
+            with s.task_group() as group:
+                s.launch(add, x, 1.0)
+        for step in range(3):
+            run = graph.launch(s)
+            await asyncio.sleep(0.002)
+            assert not run.done
+            async with graph.update(group, on=side) as u:
+                u.launch(add, x, 10.0**step)
+            acl.aclrtValueWrite(cell.address, 1, 0, side)
+            await run
+        assert x.numpy()[0] == 111
+
+
 @pytest.mark.parametrize("count", [0, 1])
 async def test_too_few_launches_fail_at_the_end_and_what_was_sent_stays(count: int) -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         await net.run()
         begin(net.side, net.group)
         for _ in range(count):
@@ -165,7 +122,7 @@ async def test_too_few_launches_fail_at_the_end_and_what_was_sent_stays(count: i
 
 async def test_too_many_launches_fail_alone() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         begin(net.side, net.group)
         net.side.launch(add, net.x, 10.0)
         net.side.launch(add, net.x, 20.0)
@@ -190,7 +147,7 @@ async def test_an_empty_group_takes_no_launch_and_ends_well() -> None:
 
 async def test_a_kernel_of_another_core_is_refused_and_has_used_its_place() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         begin(net.side, net.group)
         with refused(507000, "aic", "aiv"):
             net.side.launch(add_cube, net.x, 10.0)
@@ -201,7 +158,7 @@ async def test_a_kernel_of_another_core_is_refused_and_has_used_its_place() -> N
 
 async def test_a_wrong_argument_is_a_type_error_and_uses_no_place() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         begin(net.side, net.group)
         with pytest.raises(TypeError):
             net.side.launch(add, dev.array(np.zeros(4, "i4")), 1.0)
@@ -214,7 +171,7 @@ async def test_a_wrong_argument_is_a_type_error_and_uses_no_place() -> None:
 @pytest.mark.parametrize("chip", CHIPS)
 async def test_other_tasks_are_refused_and_the_window_stays_open(chip: str) -> None:
     async with aclrt.open_device(0, chip=chip) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         event, other = dev.event(), dev.array(np.zeros(4, "f4"))
         begin(net.side, net.group)
         for call in (
@@ -235,7 +192,7 @@ async def test_other_tasks_are_refused_and_the_window_stays_open(chip: str) -> N
 
 async def test_a_group_is_held_by_one_window_and_a_stream_has_one() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         begin(net.side, net.group)
         with refused(107033, f"stream {net.side.id}"):
             begin(net.third, net.group)
@@ -249,7 +206,7 @@ async def test_a_group_is_held_by_one_window_and_a_stream_has_one() -> None:
 
 async def test_where_a_window_may_be() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         async with aclrt.capture(net.side):
             with refused(107027):
                 begin(net.side, net.group)
@@ -267,7 +224,7 @@ async def test_where_a_window_may_be() -> None:
 @pytest.mark.parametrize("chip", CHIPS)
 async def test_a_window_goes_before_a_capture_on_its_stream(chip: str) -> None:
     async with aclrt.open_device(0, chip=chip) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         other = dev.array(np.zeros(4, "f4"))
         begin(net.side, net.group)
         async with aclrt.capture(net.side) as graph:
@@ -306,9 +263,9 @@ async def test_a_capturing_graph_can_be_updated() -> None:
 
 async def test_a_failing_body_leaves_the_old_arguments() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         await net.run()
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
             async with net.graph.update(net.group, on=net.side) as u:
                 u.launch(add, net.x, 10.0)
                 raise ZeroDivisionError
@@ -326,7 +283,7 @@ async def test_a_failing_body_leaves_the_old_arguments() -> None:
 
 async def test_cancelling_an_updater_leaves_the_group_usable() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         await net.run()
         inside = asyncio.Event()
 
@@ -351,7 +308,7 @@ async def test_cancelling_an_updater_leaves_the_group_usable() -> None:
 
 async def test_a_cancelled_user_of_the_c_calls_can_be_cleaned_up_by_another_task() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         inside = asyncio.Event()
 
         async def updater() -> None:
@@ -377,7 +334,7 @@ async def test_a_cancelled_user_of_the_c_calls_can_be_cleaned_up_by_another_task
 
 async def test_two_updaters_are_told_of_each_other() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
+        net = await Grouped(dev).capture()
         holding, leave = asyncio.Event(), asyncio.Event()
 
         async def first() -> None:
@@ -398,76 +355,11 @@ async def test_two_updaters_are_told_of_each_other() -> None:
         assert await net.run() == (30, 1)
 
 
-# --- argument entries -------------------------------------------------------------------------------------------------
-
-
-async def test_replaced_argument_entries_are_given_back() -> None:
+async def test_a_window_of_a_destroyed_stream_keeps_the_group_locked() -> None:
     async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
-        await net.run()
-        kept = []
-        for value in range(50):
-            async with net.graph.update(net.group, on=net.side) as u:
-                u.launch(add, net.x, float(value))
-                u.launch(add, net.x, float(value))
-            await net.side.synchronize()
-            kept.append(len(net.graph.argument_handles))
-        assert max(kept) <= 3 + 2  # three tasks, and the host's copies of the two that were patched
-        x, y = await net.run()
-        assert (x, y) == (3 + 49 * 2, 2)
-
-
-async def test_patches_of_two_streams_may_land_in_any_order() -> None:
-    async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
-        await net.run()
-        gate = dev.event(external=True)
-        net.side.wait(gate)
-        for stream, value in ((net.side, 10.0), (net.third, 20.0)):
-            async with net.graph.update(net.group, on=stream) as u:
-                u.launch(add, net.x, value)
-                u.launch(add, net.x, value)
-        await net.third.synchronize()
-        assert await net.run() == (43, 2)
-        net.third.record(gate)
-        await net.side.synchronize()  # the older update lands last, and wins
-        assert await net.run() == (63, 3)
-
-
-async def test_destroying_a_graph_with_patches_on_their_way_is_harmless_to_the_next() -> None:
-    async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
-        await net.run()
-        async with net.graph.update(net.group, on=net.side) as u:
-            u.launch(add, net.x, 10.0)
-            u.launch(add, net.x, 10.0)
-        await net.side.synchronize()
-        await net.graph.close()
-        again = await Net(dev).capture()
-        assert await again.run() == (3, 1)
-
-
-async def test_the_patch_is_a_task_of_the_update_stream() -> None:
-    async with aclrt.open_device(0) as dev:
-        net = await Net(dev).capture()
-        await net.run()
-        seen: list[Any] = []
-        live = net.side.live
-
-        class Spy:
-            def append(self, stream: Any, op: Any) -> None:
-                seen.append(op)
-                live.append(stream, op)
-
-            def kernel(self, *args: Any) -> None:
-                raise AssertionError("a launch must not run")
-
-        net.side.live = Spy()  # type: ignore[assignment]
+        net = await Grouped(dev).capture()
         begin(net.side, net.group)
-        net.side.launch(add, net.x, 10.0)
-        net.side.launch(add, net.x, 10.0)
-        end(net.side)
-        net.side.live = live
-        net.side.choose_sink()
-        assert [type(op) for op in seen] == [PatchOp, PatchOp]
-        assert [op.slot for op in seen] == [task.slot for task in net.group.tasks]
+        await acl.aclrtDestroyStream(net.side)
+        with refused(107033):
+            begin(net.third, net.group)
+        assert await net.run() == (3, 1)

@@ -95,7 +95,8 @@ class Rig:
             image = d.image_alloc(max(1, len(code) // 64))
             d.image_write(image, 0, code)
             d.sq_bind([(sq, stream, image, len(code) // 64)])
-            d.control(self.sqe(K.MODEL_ADD, model=id, root=id if root is None else root, sq=sq, head=int(index < heads)))
+            top = id if root is None else root
+            d.control(self.sqe(K.MODEL_ADD, model=id, root=top, sq=sq, head=int(index < heads)))
             sqs.append(sq)
             images.append(image)
         d.control(self.sqe(K.MODEL_LOAD, model=id, notify=notify))
@@ -127,7 +128,7 @@ class Rig:
     async def until_real(self, sq: int, position: int) -> None:
         """As `until`, for what a worker thread has to finish first: bounded by time instead of passes."""
         async with asyncio.timeout(10):
-            while self.head(sq) < position:
+            while self.head(sq) < position:  # noqa: ASYNC110 (no event of ours: the CQE is what is tested)
                 await asyncio.sleep(0.0005)
 
     async def run(self, sq: int, *tasks: bytes) -> None:

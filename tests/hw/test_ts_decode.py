@@ -63,7 +63,8 @@ class Device:
 
     def step(self, draw: Any) -> None:
         d = self.driver
-        what = draw(st.sampled_from(["write", "write", "write", "many", "garbage", "set", "drop", "put", "free", "bind"]))
+        steps = ["write", "write", "write", "many", "garbage", "set", "drop", "put", "free", "bind"]
+        what = draw(st.sampled_from(steps))
         if what in ("write", "many"):
             code = b"".join(self.sqe(draw) for _ in range(1 if what == "write" else 4))
             d.image_write(self.image, draw(st.integers(0, SLOTS - 4)), code)
@@ -93,7 +94,7 @@ class Device:
 
 def segments_hold_the_cells(driver: Driver, image: int) -> None:
     """The compiled program is the cells, in order and without a gap."""
-    from hw.ts.program import OP_CONTROL, _entry
+    from hw.ts.program import OP_CONTROL, entry_of
 
     im = driver._m.images.get(image)
     if im.steps is None:
@@ -103,7 +104,7 @@ def segments_hold_the_cells(driver: Driver, image: int) -> None:
             assert step is im.cell(start)
             continue
         for offset, pair in enumerate(pairs):
-            entry = _entry(im.cell(start + offset))
+            entry = entry_of(im.cell(start + offset))
             assert entry is not None
             assert pair[0] is entry[0]
             assert pair[1] is entry[1] or pair[1] == entry[1]

@@ -58,7 +58,8 @@ async def scenario(**options: Any) -> tuple[list[str], list[Any], list[str]]:
     arm = rig.kernel(lambda: turns.fill(3))
     graph = finish(rig, root, [arm, *cond.tasks(CondType(WHILE)), rig.say("after")])
     streams = [[rig.say((n, k), cost_ns=100 * n + 7 * k) for k in range(4)] for n in range(3)]
-    wide = rig.model([*streams[0], wait, rig.sqe(K.EVENT_RESET, event_id=1)], streams[1], [*streams[2], record], heads=3)
+    first = [*streams[0], wait, rig.sqe(K.EVENT_RESET, event_id=1)]
+    wide = rig.model(first, streams[1], [*streams[2], record], heads=3)
     for sq in (a, b):
         for model in (graph, wide):
             position = rig.execute(sq, model)

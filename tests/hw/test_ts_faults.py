@@ -54,7 +54,8 @@ async def test_a_fault_stops_every_stream_of_the_model_and_the_next_run_is_whole
             raise OSError
 
     gate = rig.sqe(K.EVENT_WAIT, event_id=1)
-    model = rig.model([rig.say("a"), gate, rig.say("b")], [rig.kernel(once), rig.sqe(K.EVENT_RECORD, event_id=1)], heads=2)
+    other = [rig.kernel(once), rig.sqe(K.EVENT_RECORD, event_id=1)]
+    model = rig.model([rig.say("a"), gate, rig.say("b")], other, heads=2)
     await rig.until(sq, rig.execute(sq, model))
     assert rig.ran == ["a"]
     assert [e.status for e in rig.errors(sq)] == [Status.MODEL_FAILED]
@@ -114,7 +115,8 @@ async def test_bad_bytes_in_an_image_fail_the_run_at_their_slot(clock: str) -> N
 async def test_a_register_that_the_chip_lacks_is_bad_bytes() -> None:
     rig = Rig(limits={"max_events": 8, "max_notifies": 8})
     sq = rig.sq()
-    tasks = [rig.sqe(K.EVENT_WAIT, event_id=8), rig.sqe(K.EVENT_RECORD, event_id=9), rig.sqe(K.NOTIFY_WAIT, notify_id=8)]
+    tasks = [rig.sqe(kind, event_id=8) for kind in (K.EVENT_WAIT, K.EVENT_RECORD)]
+    tasks.append(rig.sqe(K.NOTIFY_WAIT, notify_id=8))
     await rig.run(sq, *tasks, rig.say(1))
     assert [e.status for e in rig.errors()] == [Status.SQE_ERROR] * 3
     assert rig.ran == [1]

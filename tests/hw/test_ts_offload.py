@@ -195,7 +195,6 @@ async def test_a_chunk_that_is_slow_altogether_is_cut_by_time() -> None:
         await asyncio.sleep(0)
         passes += 1
     assert passes >= 8  # about 0.5 ms each
-    assert all(kernel.on)
     rig.driver.close()
 
 

@@ -250,3 +250,16 @@ async def test_the_execute_time_out_is_the_status_of_its_core() -> None:
     assert [e.status for e in rig.errors()] == [Status.AICORE_TIMEOUT, Status.AIV_TIMEOUT, Status.AICPU_TIMEOUT]
     assert d.clock.now_ns() == 307
     d.close()
+
+
+async def test_closing_an_sq_gives_its_core_back() -> None:
+    rig = Rig(clock="virtual", limits={"aiv_cores": 1})
+    d, sq, other = rig.driver, rig.sq(), rig.sq()
+    rig.submit(sq, rig.kernel(rig.ran.append, 1, cost_ns=1000))
+    rig.submit(other, rig.kernel(rig.ran.append, 2, cost_ns=1000))
+    d.clock.call_at(500, lambda: d.sq_close(sq))
+    await rig.until(other, 1)
+    assert rig.ran == [2]
+    assert d.clock.now_ns() == 1500
+    d.close()
+    d.close()

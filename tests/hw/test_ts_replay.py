@@ -273,7 +273,8 @@ async def test_new_arguments_reach_every_slot_that_names_the_entry() -> None:
 async def test_a_wr_cqe_task_of_a_model_posts_a_task_cqe() -> None:
     rig = Rig()
     sq = rig.sq()
-    model = rig.model([rig.say(1), rig.kernel(rig.ran.append, 2, flags=SqeFlag.WR_CQE), rig.sqe(K.HOSTFUNC, callback=5)])
+    noisy = rig.kernel(rig.ran.append, 2, flags=SqeFlag.WR_CQE)
+    model = rig.model([rig.say(1), noisy, rig.sqe(K.HOSTFUNC, callback=5)])
     await rig.until(sq, rig.execute(sq, model))
     seen = [(c.kind, c.sq, c.position, c.callback) for c in rig.log if c.kind is not CqeKind.HEAD]
     assert seen == [(CqeKind.TASK, model.sqs[0], 1, -1), (CqeKind.CALLBACK, model.sqs[0], 2, 5)]

@@ -186,7 +186,7 @@ async def test_before_the_bind_a_persistent_stream_runs_at_once_on_v100_and_keep
             x = dev.array(np.zeros(4, "f4"))
             model, stream = acl.aclmdlRIBuildBegin(0), persistent()
             stream.launch(add, x, 1.0)
-            while not dev.npu.driver.idle():
+            while not dev.npu.driver.idle():  # noqa: ASYNC110
                 await asyncio.sleep(0)
             before = float(x.numpy()[0])
             acl.aclmdlRIBindStream(model, stream, HEAD)

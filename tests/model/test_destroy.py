@@ -41,7 +41,7 @@ class Gated:
         """A run that stands at the gate."""
         run = acl.aclmdlRIExecuteAsync(self.model, self.exe)
         before = self.x.numpy()[0]
-        while self.x.numpy()[0] == before:
+        while self.x.numpy()[0] == before:  # noqa: ASYNC110
             await asyncio.sleep(0)
         return run
 
@@ -286,4 +286,6 @@ async def test_a_destroyed_context_takes_its_models_along() -> None:
             make(acl.aclmdlRIBuildBegin(0), persistent(), dev.empty(1))
         await acl.aclrtDestroyContext(context)
         after = held(dev)
-        assert {key: after[key] for key in after if key != "bytes"} == {key: before[key] for key in before if key != "bytes"}
+        assert {key: after[key] for key in after if key != "bytes"} == {
+            key: before[key] for key in before if key != "bytes"
+        }

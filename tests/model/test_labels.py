@@ -106,7 +106,8 @@ async def test_goto_jumps_forward_backward_and_across_streams() -> None:
         labels.goto(ctx, back, two)  # and back
         acl.aclmdlRIBuildEnd(model)
         await acl.aclmdlRIExecute(model, -1)
-        # middle (1), there (2), back: 4, the end-graph record, then on past the label: 1, there, 2, back ... until the end is
+        # middle (1), there (2), back: 4, the end-graph record, then on past the label: 1, there, 2, back ... until the
+        # end is
         # seen; the run ends with the first pass of the record.
         assert str(int(x.numpy()[0])).startswith("124")
         await acl.aclmdlRIAbort(model)

@@ -59,7 +59,7 @@ async def test_a_built_model_runs_again_with_the_same_results(chip: str) -> None
 
 
 async def test_ids_are_taken_anew() -> None:
-    async with aclrt.open_device() as dev:
+    async with aclrt.open_device():
         low = acl.aclmdlRIBuildBegin(0)
         model = acl.aclmdlRIBuildBegin(0)
         stream = bound(model)

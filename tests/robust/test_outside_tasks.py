@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from .bench import add, array, held, until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HOST = bytearray(32)
+NO_LOOP = "aclrt runs in an asyncio event loop"
 FUNCTIONS = [
     name for name, value in vars(acl).items() if inspect.isfunction(value) and name.startswith(("acl", "rt"))
 ]
@@ -84,7 +83,7 @@ class Things:
 
     def __init__(self, dev: aclrt.Device) -> None:
         self.dev = dev
-        self.s, self.x = dev.stream(), array(dev)
+        self.s, self.x, self.y = dev.stream(), array(dev), array(dev)
         self.address, self.other = acl.aclrtMalloc(32), acl.aclrtMalloc(32)
         self.pinned = acl.aclrtMallocHost(32)
         self.event, self.notify = dev.event(timing=True), dev.notify()
@@ -150,7 +149,7 @@ class Things:
             "stream.wait": lambda: s.wait(self.event),
             "stream.wait notify": lambda: s.wait(self.notify),
             "stream.reset": lambda: s.reset(self.event),
-            "stream.copy": lambda: s.copy(x, x[::-1][::-1]),
+            "stream.copy": lambda: s.copy(x, self.y),
             "stream.copy pageable": lambda: s.copy(x, np.ones(8, "f4")),
             "stream.fill": lambda: s.fill(x, 0),
             "stream.callback": lambda: s.callback(print),
@@ -202,8 +201,9 @@ def all_refusals(things: Things) -> dict[str, str]:
 
 
 def let_through(found: dict[str, str], where: str) -> dict[str, str]:
+    """Those not refused for the right reason. Without a loop, the calls that open one say that first."""
     assert len(found) > 130
-    return {name: text for name, text in found.items() if where not in text}
+    return {name: text for name, text in found.items() if where not in text and NO_LOOP not in text}
 
 
 async def test_a_worker_thread() -> None:
@@ -215,19 +215,20 @@ async def test_a_worker_thread() -> None:
         assert held(dev) == before
 
 
-async def test_a_thread_with_a_loop_of_its_own() -> None:
-    """A task of another loop is a task, but not one of this device's threads of control."""
+async def test_a_task_of_another_loop() -> None:
+    """It is a host thread, but the device belongs to the loop that opened it."""
     async with aclrt.open_device() as dev:
         things = Things(dev)
-        found: list[str] = []
+        await things.s.synchronize()
+        verbs = things.verbs()
 
-        async def main() -> None:
-            found.append(refusal(lambda: things.s.launch(add, things.x, 1.0)))
+        async def main() -> list[str]:
+            names = ["stream.launch", "stream.record event", "stream.copy", "graph.launch", "stream.synchronize"]
+            return [refusal(verbs[name]) for name in names]
 
-        thread = threading.Thread(target=lambda: asyncio.run(main()))
-        thread.start()
-        await until(lambda: not thread.is_alive(), 10_000_000)
-        assert found[0].startswith("RuntimeError") or found[0].startswith("call the runtime")
+        for text in await asyncio.to_thread(asyncio.run, main()):
+            assert "a task of another event loop" in text
+        await things.s.synchronize()
 
 
 async def test_a_callback_of_the_loop() -> None:

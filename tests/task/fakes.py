@@ -23,6 +23,7 @@ class FakeDriver:
         self.malloc, self.free = self.memory.malloc, self.memory.free
         self.read, self.write = self.memory.read, self.memory.write
         self.view, self.extent, self.watch = self.memory.view, self.memory.extent, self.memory.watch
+        self.is_host = self.memory.is_host
         self.host_register, self.host_unregister = self.memory.host_register, self.memory.host_unregister
         self.args_put, self.args_drop = self.args.put, self.args.drop
 
@@ -35,8 +36,13 @@ class FakeDriver:
 
 
 class FakeNpu:
+    closed = False
+
     def __init__(self, driver: FakeDriver) -> None:
         self.driver = driver
+
+    def gone(self) -> str:
+        return "it was closed"
 
 
 class FakeContext:
