@@ -56,8 +56,8 @@ class Driver:
     """One open chip. Made by ``hw.open_chip``. All of it is called on the thread of one event loop.
 
     Memory, passed through to `hw.memory.Memory`: `malloc`, `read`, `write`, `fill`, `copy`, `view`, `extent`,
-    `host_register`, `is_host`, `watch`. Argument table, to `hw.engines.args.ArgTable`: `args_put`, `args_set`, `args_get`,
-    `args_drop`. Images, to `hw.ts.images.Images`: `image_alloc`, `image_free`, `image_write`, `image_read`,
+    `host_register`, `is_host`, `watch`. Argument table, to `hw.engines.args.ArgTable`: `args_put`, `args_set`,
+    `args_get`, `args_drop`. Images, to `hw.ts.images.Images`: `image_alloc`, `image_free`, `image_write`, `image_read`,
     `image_check`.
     """
 

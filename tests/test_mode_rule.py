@@ -1,4 +1,4 @@
-"""The rule for unsafe calls, end to end: every mix of captures here and elsewhere, every exchange mode, every such call.
+"""The rule for unsafe calls, end to end: captures here and elsewhere, every exchange mode, every such call.
 
 Not the rule as a function (`tests/base/test_capture_mode.py`) and not which calls there are in C.
 """

@@ -98,6 +98,7 @@ from aclrt.acl.label import (
     aclrtSetLabel,
     aclrtSwitchLabelByIndex,
     aclrtSwitchStream,
+    rtLabelGoto,
 )
 from aclrt.acl.memory import (
     aclrtFree,
@@ -295,5 +296,6 @@ __all__ = [
     "aclrtValueWait",
     "aclrtValueWrite",
     "aclrtWaitAndResetNotify",
+    "rtLabelGoto",
     "rtStreamAddToModel",
 ]

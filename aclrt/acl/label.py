@@ -58,6 +58,12 @@ def aclrtSwitchLabelByIndex(
     labels_.switch_by_index(current(), address, index(maxValue), labels, handle(stream, Stream, asked, "stream"))
 
 
+def rtLabelGoto(lbl: Label | None, stm: Stream | None) -> None:
+    """Go on at the label when the stream gets here (runtime layer; no acl name exists). Errors: as aclrtSetLabel."""
+    asked = "rtLabelGoto"
+    labels_.goto(current(), handle(lbl, Label, asked, "lbl"), handle(stm, Stream, asked, "stm"))
+
+
 def aclrtActiveStream(activeStream: Stream | None, stream: Stream | None) -> None:
     """Start `activeStream` when `stream` gets here; both of a model. Errors: 100000, 107017, 107002, 107005, 107003."""
     asked = "aclrtActiveStream"

@@ -36,6 +36,8 @@ class AclError(RuntimeError):
     def of(code: int, text: str, *, cause: BaseException | None = None) -> AclError:
         """The error of `code` in its own class, or in its family's; `cause` becomes its __cause__. Raises nothing."""
         cls = AclError._registry.get(code) or family(code)
+        if "\n" in text:  # what a kernel or a host function raised may have several lines
+            text = " ".join(text.split())
         error = cls(f"{text} [{int(code)}]")
         error.code = int(code)
         error.__cause__ = cause

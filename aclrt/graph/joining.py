@@ -35,6 +35,8 @@ class CaptureEvent:
         self.model = model
         self.sink = sink
         self.register = Register(model.npu, "record an event in a capture")
+        assert self.register.id is not None
+        model.npu.driver.event_untimed(self.register.id)  # nobody can ask a hidden event for its time
         self.task: Task | None = None
         self.waits: list[CaptureStream] = []
         self.place = here()

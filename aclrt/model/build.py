@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import BindFlag, FailureMode, StreamFlag
 from aclrt.base.errors import fail
-from aclrt.model import fill
+from aclrt.model import fill, to_aicpu
 from aclrt.model.model import check_handle as check_model
 from aclrt.model.model import require_same
 from aclrt.model.normal import NormalModel
@@ -150,10 +150,11 @@ def unbind(ctx: Context | None, model: Model, stream: Stream | None) -> None:
 
 
 def end_task(ctx: Context | None, model: Model, stream: Stream | None) -> None:
-    """aclmdlRIEndTask: the end-graph record, which ends a run, goes to the stream's tail. Twice is accepted (recorded).
+    """aclmdlRIEndTask: the end-graph record, which ends a run, goes to the stream's tail. Twice is accepted (recorded),
+    but not for a stream the AI-CPU schedules (acl_semantics 10.3).
 
-    Errors in order: 107017, 107000 (captured graph), 107027, 107002, 107003, 107004, 507000 (not bound to this model),
-    107000 (v200: complete already), 207009.
+    Errors in order: 107017, 107000 (captured graph), 107027, 107002, 107003, 107004, 507000 (not bound to this model;
+    AI-CPU: twice), 107000 (v200: complete already), 507002, 207009.
     """
     asked = "aclmdlRIEndTask"
     check_model(model, asked)
@@ -166,6 +167,9 @@ def end_task(ctx: Context | None, model: Model, stream: Stream | None) -> None:
         raise fail(
             Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is not bound to {model.title()}", "bind it first"
         )
+    if normal.end_notify.id is not None and stream.flags & StreamFlag.CPU_SCHEDULE:
+        met = f"{model.title()} has an end already, and the AI-CPU schedules stream {stream.id}"
+        raise fail(Code.RT_INTERNAL_ERROR, asked, met, "end the tasks of such a model once")
     assert stream.kept is not None
     kept = stream.kept
     normal.alloc_end_notify()
@@ -194,3 +198,4 @@ def build_end(ctx: Context | None, model: Model) -> None:
         )
     fill.send(normal)
     normal.loaded = True
+    to_aicpu.loaded(normal)

@@ -11,7 +11,7 @@ from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
 from aclrt.base.host_thread import another_loop, require_task
 from aclrt.model.held import HeldSink
-from aclrt.model import fill
+from aclrt.model import fill, to_aicpu
 from aclrt.model.model import check_handle, require_same
 from aclrt.model.names import run_callbacks
 from aclrt.model.normal import NormalModel
@@ -54,7 +54,10 @@ class NormalExecution:
         if not model.heads:
             raise fail(Code.RT_INTERNAL_ERROR, f"execute {model.title()}", "it has no HEAD stream", "bind one with ACL_MODEL_STREAM_FLAG_HEAD")
 
-    def before_run(self, model: Model, stream: Stream) -> None: ...
+    def before_run(self, model: Model, stream: Stream) -> None:
+        """A model that the AI-CPU schedules is announced to it."""
+        if isinstance(model, NormalModel) and model.aicpu_number is not None:
+            to_aicpu.executing(model, stream)
 
     def after_run(self, model: Model, stream: Stream) -> None: ...
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from aclrt.model import fill
+from aclrt.model import fill, to_aicpu
 from aclrt.model.model import Model
 from aclrt.stream.label import LabelAllocator
 from hw.chips import SqeKind
@@ -34,6 +34,7 @@ class NormalModel(Model):
         self.labels: dict[int, Label] = {}
         self.label_allocator = LabelAllocator(self.npu)
         self.known_to_device = False
+        self.aicpu_number: int | None = None  # its name in the AI-CPU engine's table, when that schedules it
         self._released = False
         self._ended = False  # had an end-graph notify when the device was reset
         context.models.append(self)
@@ -108,6 +109,7 @@ class NormalModel(Model):
         self.release()
         self.alive = False
         self.loaded = False
+        to_aicpu.destroyed(self)
         if self.known_to_device:
             self.control(SqeKind.MODEL_DESTROY, model=self.id)
         for stream in list(self.streams):

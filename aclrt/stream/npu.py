@@ -100,6 +100,7 @@ class Npu:
         self.headline: Callable[[], str] = lambda: ""
         self.locate: Callable[[FaultRecord], str] = lambda record: f"stream {record.stream_id}"
         self.closed = False
+        self.aicpu_models: Any = None  # model.to_aicpu.AicpuModels, made with the first model the AI-CPU schedules
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._next_callback = 0
         driver.listen(self._on_cqe)
@@ -107,7 +108,7 @@ class Npu:
 
     def gone(self) -> str:
         """Why everything of this device is dead, for messages."""
-        return f"its device {self.index} was closed"
+        return f"device {self.index} was closed"
 
     # --- completions -----------------------------------------------------------------------------------------------
 
@@ -136,6 +137,8 @@ class Npu:
         if status is not Status.MODEL_FAILED:
             return AclError.of(code, story, cause=record.exception)
         inner = AclError.of(STATUS_CODES[record.status], story, cause=record.exception)
+        if record.status is Status.AICPU_TIMEOUT:
+            code = Code.RT_AICPU_TIMEOUT  # the one device failure a model's run reports as itself (acl_semantics 11.3)
         return AclError.of(code, f"model execution failed: {story}", cause=inner)
 
     def _on_stuck(self) -> None:

@@ -88,7 +88,6 @@ def launch(stream: Any, parts: Sequence[Part], blocks: int) -> None:
     driver = stream.npu.driver
     bound = kernel.bind(driver, ())
     handle = driver.args_put(bound.values, bound.bases)
-    stream.sink.append(
-        stream, KernelOp(kernel=kernel, args=(), blocks=blocks, program=kernel.program(driver), handle=handle)
-    )
+    op = KernelOp(kernel=kernel, args=(), blocks=blocks, program=kernel.program(driver), handle=handle)
+    stream.submit(op)
     stream.own(lambda: driver.args_drop(handle))

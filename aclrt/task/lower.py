@@ -58,6 +58,7 @@ LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
     t.SetOp: lambda op: (SqeKind.MEMSET, {"dst": op.dst, "value": op.value, "nbytes": op.nbytes}),
     t.HostFuncOp: lambda op: (SqeKind.HOSTFUNC, {"callback": op.callback}),
     t.ModelExecuteOp: lambda op: (SqeKind.MODEL_EXECUTE, {"model": op.model}),
+    t.ModelToAicpuOp: lambda op: (SqeKind.KERNEL, {"core": CORES["aicpu"], "program": op.program, "args": op.handle}),
     t.ActiveOp: lambda op: (SqeKind.STREAM_ACTIVE, {"sq": _sq(op.target)}),
     t.SwitchOp: lambda op: (
         SqeKind.STREAM_SWITCH,

@@ -38,6 +38,7 @@ class TaskKind(IntEnum):
     EVENT_RESET = 24
     MEMSET = 32
     KERNEL_AIVEC = 66
+    MODEL_TO_AICPU = 68
     HOSTFUNC = 72
     LABEL_SWITCH = 75
     LABEL_GOTO = 77
@@ -240,6 +241,16 @@ class ModelExecuteOp(Op):
     kind = TaskKind.MODEL_EXECUTE
     type_name = "MODEL_EXECUTE"
     model: int
+
+
+@final
+class ModelToAicpuOp(Op):
+    """Tell the AI-CPU engine about a model (`model.to_aicpu`); `program` is the engine's own, `handle` its arguments."""
+
+    kind = TaskKind.MODEL_TO_AICPU
+    type_name = "MODEL_TO_AICPU"
+    program: int
+    handle: int
 
 
 @final

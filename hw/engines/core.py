@@ -194,13 +194,13 @@ class Workers:
     def __repr__(self) -> str:
         return f"<Workers {self.running} running>"
 
-    def start(self, pairs: Sequence[Pair], first: int, end: int, done: Done) -> None:
-        """Run pairs first .. end-1 in order on a worker, each looked up when it is reached; then, on that worker,
-        `done(tasks finished, exception, ns)`."""
+    def start(self, pairs: Sequence[Pair], first: int, end: int, stopped: Callable[[], bool], done: Done) -> None:
+        """Run pairs first .. end-1 in order on a worker, each looked up when it is reached, until `stopped()`; then,
+        on that worker, `done(tasks finished, exception, ns)`."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="hw-core")
         self.running += 1
-        self._pool.submit(_run, pairs, first, end, done)
+        self._pool.submit(_run, pairs, first, end, stopped, done)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
@@ -209,7 +209,7 @@ class Workers:
             self._pool = None
 
 
-def _run(pairs: Sequence[Pair], first: int, end: int, done: Done) -> None:
+def _run(pairs: Sequence[Pair], first: int, end: int, stopped: Callable[[], bool], done: Done) -> None:
     start = perf_counter_ns()
     finished = 0
     failure: BaseException | None = None
@@ -218,6 +218,8 @@ def _run(pairs: Sequence[Pair], first: int, end: int, done: Done) -> None:
             fn, values = pairs[at]
             fn(*values)
             finished += 1
+            if stopped():
+                break
     except BaseException as exc:  # handed to the loop's thread, which decides
         failure = exc
     done(finished, failure, perf_counter_ns() - start)

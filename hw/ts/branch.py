@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, final
 
 from hw.chips import Compare, CondType, SqeKind, Status, SwitchType
 from hw.ts.control import CONTROL, END, NEXT, PARK
@@ -19,6 +19,7 @@ from hw.ts.sq import IDLE, ModelSq, Sq
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hw.memory import Memory
     from hw.ts.machine import Machine
 
 __all__ = ["HANDLERS", "pack_cond_table", "pack_label", "pack_label_list"]
@@ -126,13 +127,40 @@ def label_switch(m: Machine, sq: Sq, step: Step) -> int:
     return jump(m, sq, m.memory.load_u64(f["list"] + 8 * index))
 
 
+@final
+class Window:
+    """A few words of device memory that a branch looks at in every run: found once, gone when the memory is freed."""
+
+    __slots__ = ("__weakref__", "data")
+
+    def __init__(self, memory: Memory, address: int, nbytes: int, code: Literal["q", "I"]) -> None:
+        self.data: memoryview | None = memory.bytes_view(address, nbytes).data.cast(code)
+        extent = memory.extent(address)
+        if extent is not None:
+            memory.watch(extent[0], self)
+
+    def memory_freed(self, base: int) -> None:
+        """Called by the memory: the next look finds out the long way, as a fault of its task."""
+        self.data = None
+
+
+def _cell(m: Machine, step: Step) -> int:
+    """The condition cell, signed."""
+    window: Window | None = step.window
+    if window is None or window.data is None:
+        assert step.sqe is not None
+        step.window = window = Window(m.memory, step.sqe["cell"], 8, "q")
+    assert window.data is not None
+    return int(window.data[0])
+
+
 def condition(m: Machine, sq: Sq, step: Step) -> int:
     """Read the cell, start the branch it names; the notify wait behind waits for its end (acl_semantics 9.3)."""
     _needs_model(sq)
     assert isinstance(sq, ModelSq)
     assert step.sqe is not None
     f = step.sqe.fields
-    value, size, ctype = m.memory.load_i64(f["cell"]), f["size"], f["ctype"]
+    value, size, ctype = _cell(m, step), f["size"], f["ctype"]
     if ctype == CondType.SWITCH:
         branch = value if 0 <= value < size else -1
     elif value != 0:
@@ -141,32 +169,41 @@ def condition(m: Machine, sq: Sq, step: Step) -> int:
         branch = 1 if ctype == CondType.IF and size > 1 else -1
     if branch < 0 or branch >= size:
         return _past_condition(sq, step)
-    targets = [m.models.sqs.get(id) for id in _branch(m, step, f["table"], branch)]
-    if None in targets:
-        raise TaskFault(Status.ILLEGAL_PARAM, f"branch {branch}: an SQ of the sub model is not bound")
-    bound = [target for target in targets if target is not None]
-    if any(target.state is not IDLE for target in bound):
-        # The branch of the turn before has recorded its end-graph notify and is at its very last slots.
-        sq.park(step, None)
-        sq.what = ("branch", branch)
-        m.poll_for(sq, lambda: all(target.state is IDLE for target in bound))
-        return PARK
+    sqs = m.models.sqs
+    try:
+        targets = [sqs[id] for id in _branch(m, step, f["table"], branch)]
+    except KeyError as exc:
+        raise TaskFault(Status.ILLEGAL_PARAM, f"branch {branch}: SQ {exc} of the sub model is not bound") from None
+    for target in targets:
+        if target.state is not IDLE:
+            # The branch of the turn before has recorded its end-graph notify and is at its very last slots.
+            sq.park(step, None)
+            sq.what = ("branch", branch)
+            m.poll_for(sq, lambda: all(target.state is IDLE for target in targets))
+            return PARK
     turn = sq.turns[step.slot] = sq.turns.get(step.slot, -1) + 1
-    for target in bound:
+    for target in targets:
         m.models.activate(target, 0)
         target.starter, target.branch = sq, (branch, turn)
     return NEXT
 
 
 def _branch(m: Machine, step: Step, table: int, branch: int) -> tuple[int, ...]:
-    """The SQ ids of a branch; what the table says is kept with the bytes that said it."""
-    entry = m.memory.read(table + _ENTRY.size * branch, _ENTRY.size)
-    first, count = _ENTRY.unpack(entry)
-    raw = entry + (m.memory.read(table + 4 * first, 4 * count) if count else b"")
-    if step.parsed is None or step.parsed[0] != raw:
-        step.parsed = (raw, struct.unpack(f"<{count}I", raw[_ENTRY.size :]))
-    ids: tuple[int, ...] = step.parsed[1]
-    return ids
+    """The SQ ids of a branch. They are kept with the bytes that said so, and those are looked at in every run."""
+    kept = step.parsed
+    if kept is not None and kept[0] == branch:
+        _, entry, ids, raw, found = kept
+        if entry.data is not None and ids.data is not None and bytes(entry.data) + bytes(ids.data) == raw:
+            known: tuple[int, ...] = found
+            return known
+    entry = Window(m.memory, table + _ENTRY.size * branch, _ENTRY.size, "I")
+    assert entry.data is not None
+    first, count = entry.data
+    ids = Window(m.memory, table + 4 * first, 4 * count, "I") if count else entry
+    assert ids.data is not None
+    found = tuple(ids.data) if count else ()
+    step.parsed = (branch, entry, ids, bytes(entry.data) + bytes(ids.data), found)
+    return found
 
 
 def _past_condition(sq: ModelSq, step: Step) -> int:
@@ -184,7 +221,7 @@ def _past_condition(sq: ModelSq, step: Step) -> int:
 def jump_back(m: Machine, sq: Sq, step: Step) -> int:
     """The second look of a WHILE: non-zero goes back to the condition, which looks again."""
     assert step.sqe is not None
-    if m.memory.load_i64(step.sqe["cell"]) == 0:
+    if _cell(m, step) == 0:
         return NEXT
     return max(0, step.slot - step.sqe["back"])
 

@@ -136,8 +136,8 @@ def external_test(m: Machine, step: Step) -> Callable[[], bool]:
 
 def value_wait(m: Machine, sq: Sq, step: Step) -> int:
     if step.parsed is None:
-        step.parsed = (b"", (external_test if step.kind is SqeKind.EXT_WAIT else value_test)(m, step))
-    test: Callable[[], bool] = step.parsed[1]
+        step.parsed = (external_test if step.kind is SqeKind.EXT_WAIT else value_test)(m, step)
+    test: Callable[[], bool] = step.parsed
     if test():
         return NEXT
     sq.park(step, None)

@@ -44,7 +44,21 @@ class Step:
     `pair` is the ready call of the latter; `cell` the register of a wait; `sqe` None: the bytes are no SQE.
     """
 
-    __slots__ = ("cell", "count", "keep", "kind", "pair", "parsed", "run", "slot", "span", "sqe", "timeout_ns", "why")
+    __slots__ = (
+        "cell",
+        "count",
+        "keep",
+        "kind",
+        "pair",
+        "parsed",
+        "run",
+        "slot",
+        "span",
+        "sqe",
+        "timeout_ns",
+        "why",
+        "window",
+    )
 
     def __init__(self, slot: int, sqe: Sqe | None, why: str = "") -> None:
         self.slot = slot
@@ -58,7 +72,9 @@ class Step:
         self.keep = False  # NOTIFY_WAIT: leaves the bit set (v200)
         self.run: Any = None  # the function that runs it, once looked up
         self.pair: Pair | None = None
-        self.parsed: tuple[bytes, Any] | None = None  # a table in device memory as last read, and what it says
+        # What its function keeps from run to run: the words of device memory it looks at, and what they said.
+        self.window: Any = None
+        self.parsed: Any = None
 
     def __repr__(self) -> str:
         return f"<Step {self.sqe if self.sqe is not None else self.why} at slot {self.slot}>"
@@ -126,7 +142,7 @@ class Decoder:
             pair = make(sqe)
             if image is not None and sqe.kind in (SqeKind.KERNEL, SqeKind.FUSION):
                 handle = sqe["args"]
-                if self.args.live(handle):
+                if handle < len(self.args.values):  # a dropped one too: its handle may be given out again
                     self.args.used_by(handle, image.id, slot)
         elif sqe.kind in self.sdma.KINDS:
             pair, bases = self.sdma.entry(sqe)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from hw.chips.layout import Buffer
+    from hw.engines.core import Pair
     from hw.ts.machine import Machine
     from hw.ts.sq import RingSq
 
@@ -36,6 +37,9 @@ _KEPT = frozenset({SqeKind.EVENT_WAIT, SqeKind.NOTIFY_WAIT, SqeKind.MODEL_EXECUT
 _KEEP = 256
 _SCAN = Struct("<H6xIII44x").iter_unpack
 """(type and flags, core, program, args) of each KERNEL slot of a run; one layout on every chip."""
+
+_HOP_NS = 1_000_000
+"""Heavy kernels go to a worker together up to about this much work."""
 
 _KEY = Struct("<I4x56s").unpack_from
 """A slot without its stream and task id."""
@@ -179,25 +183,43 @@ def _task(
     An abort meanwhile leaves `sq.stale` set and the head where the abort put it."""
     kernel = m.kernels.get(program) if word & 0xFF == _KERNEL else None
     if kernel is not None and kernel.heavy() and m.offload:
-        m.kernels.measured(program, (yield from on_worker(m, sq, [(kernel.fn, m.args.at(handle))], 0, 1)))
+        pairs = _heavy_run(m, sq, program, kernel.mean_ns)
+        m.kernels.measured(program, (yield from on_worker(m, sq, pairs, 0, len(pairs))))
+        if word > 0xFF:
+            m.after_kernel(sq, sq.head, word >> 8, handle)
+        return
+    cell = parked or _decode(m, sq.ring.buffer, sq.head % sq.ring.depth)
+    if isinstance(cell, Step):
+        run = handler(cell)
+        while parked is not None or run(m, sq, cell) == PARK:
+            yield
+            parked = None
+            if sq.stale:  # aborted; or the mode changed, and the wait is begun again over there
+                return
     else:
-        cell = parked or _decode(m, sq.ring.buffer, sq.head % sq.ring.depth)
-        if isinstance(cell, Step):
-            run = handler(cell)
-            while parked is not None or run(m, sq, cell) == PARK:
-                yield
-                parked = None
-                if sq.stale:  # aborted; or the mode changed, and the wait is begun again over there
-                    return
-        else:
-            fn, ready = cell
-            before = perf_counter_ns()
-            fn(*ready)
-            if kernel is not None:
-                m.kernels.measured(program, perf_counter_ns() - before)
+        fn, ready = cell
+        before = perf_counter_ns()
+        fn(*ready)
+        if kernel is not None:
+            m.kernels.measured(program, perf_counter_ns() - before)
     sq.head += 1
     if word > 0xFF:
         m.after_kernel(sq, sq.head, word >> 8, handle)
+
+
+def _heavy_run(m: Machine, sq: RingSq, program: int, mean_ns: int) -> list[Pair]:
+    """The heavy kernel at the head and, to share the hop to a worker, those of the same program right behind it."""
+    ring, kernel = sq.ring, m.kernels.fns[program]
+    pairs: list[Pair] = []
+    for position in range(sq.head, min(ring.tail, sq.head + max(1, _HOP_NS // max(mean_ns, _LOOK_NS)))):
+        at = position % ring.depth << 6
+        word, core, named, handle = next(_SCAN(ring.buffer[at : at + SQE_BYTES]))
+        if pairs and (word != _KERNEL or core > 2 or named != program):
+            break
+        pairs.append((kernel, m.args.at(handle)))
+        if word != _KERNEL:  # its flags ask for something right after it
+            break
+    return pairs
 
 
 def _decode(m: Machine, buffer: Buffer, slot: int) -> Cell:

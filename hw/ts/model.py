@@ -112,7 +112,7 @@ class Models:
             model.taken = notify.on_taken = lambda: self._passed(model)
 
     def _forget_notify(self, model: Model) -> None:
-        """Let go of the end-graph notify, unless its register is another model's by now (its id was given out again)."""
+        """Let go of the end-graph notify, unless its register is another model's by now (the id was given out anew)."""
         if model.notify is not None and model.notify.on_taken is model.taken:
             model.notify.on_taken = None
 

@@ -205,14 +205,16 @@ class Image:
         while slot < tail:
             starts.append(slot)
             pairs: list[Pair] = []
-            while slot < tail and len(pairs) < SEGMENT_TASKS and (pair := entry_of(self.cell(slot))) is not None:
+            step = self.cell(slot)
+            # The wait for a branch is never over already: as a step it parks without the detour through Parked.
+            alone = isinstance(step, Step) and bool(steps) and getattr(steps[-1][1], "kind", None) is SqeKind.COND
+            limit = slot if alone else min(tail, slot + SEGMENT_TASKS)
+            while slot < limit and (pair := entry_of(self.cell(slot))) is not None:
                 pairs.append(pair)
                 slot += 1
             if pairs:
-                segment = Segment(starts[-1], pairs)
-                steps.append((OP_SLOW, segment, pairs))
+                steps.append((OP_SLOW, Segment(starts[-1], pairs), pairs))
             else:
-                step = self.cell(slot)
                 assert isinstance(step, Step)
                 steps.append((OP_CONTROL, step, None))
                 slot += step.span

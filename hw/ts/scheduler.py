@@ -122,9 +122,9 @@ class Scheduler:
         Saves two turns of the loop for each wait that a short run answers. Never under a policy, an observer or the
         virtual clock, where the schedule must not depend on the time of day.
         """
-        if self._inline and not self.machine.careful and self.queue.ready and not self._draining:
-            if perf_counter_ns() - self._turned_ns < SLICE_NS:
-                self.run_pass()
+        may = self._inline and not self.machine.careful and self.queue.ready and not self._draining
+        if may and perf_counter_ns() - self._turned_ns < SLICE_NS:
+            self.run_pass()
 
     def run_pass(self) -> None:
         """Run ready SQs for one slice, hand up the completions, see to it that there is a next pass if one is due."""

@@ -55,7 +55,6 @@ def _measured(
         if kernel is not None and kernel.heavy():
             spent = yield from on_worker(m, sq, pairs, at, at + 1)
             if sq.stopping or sq.stale:
-                sq.head += 1
                 return False
             times.append(max(spent, HEAVY_NS))
             continue
@@ -109,10 +108,9 @@ def _in_parts(m: Machine, sq: ModelSq, segment: Segment) -> Generator[None, None
         sq.head = segment.start + first
         if on_thread:
             spent = yield from on_worker(m, sq, pairs, first, end)
-            if spent < (end - first) * HEAVY_NS // 2:
+            if spent < HEAVY_NS // 2:
                 segment.parts = []  # no longer heavy: measured anew by the next run
             if sq.stopping or sq.stale:
-                sq.head = segment.start + end
                 return False
             continue
         at = first
@@ -152,8 +150,8 @@ def _wait(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
 
 
 def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair], first: int, end: int) -> Generator[None, None, int]:
-    """Run pairs first .. end-1 on a worker thread, the SQ parked meanwhile; the ns they took. What one of them
-    raises is raised here, with `sq.head` at its task."""
+    """Run pairs first .. end-1 on a worker thread, the SQ parked meanwhile; the ns a task took on average. An SQ that
+    is to stop stops between two of them. What one raises is raised here. `sq.head` moves past those that finished."""
     outcome: list[tuple[int, BaseException | None, int]] = []
 
     def back() -> None:
@@ -166,11 +164,11 @@ def on_worker(m: Machine, sq: Sq, pairs: Sequence[Pair], first: int, end: int) -
 
     sq.busy, sq.what = True, ("worker",)
     sq.park(None, None)
-    m.workers.start(pairs, first, end, done)
+    m.workers.start(pairs, first, end, lambda: sq.stopping, done)
     yield
     sq.busy = False
     finished, failure, spent = outcome[0]
+    sq.head += finished
     if failure is not None:
-        sq.head += finished
         raise failure
-    return spent
+    return spent // max(1, finished)

@@ -71,7 +71,7 @@ async def test_A06_the_default_stream_cannot_be_captured(b: Bench) -> None:
 
 @case
 async def test_A08_a_refused_end_leaves_the_capture_open(b: Bench) -> None:
-    """C's End with a NULL out pointer is 107000; here the pointer is the return value, so the same holds one floor down."""
+    """C's End with a NULL out pointer is 107000; here that is one floor down: in Python it is the return value."""
     b.begin()
     launch(b.s, add, b.x, 1.0)
     with refused(107000):

@@ -1,4 +1,4 @@
-"""Conformance group C, streams that join a capture through events: one test for each case id, through the C names only."""
+"""Conformance group C, streams that join a capture through events: one test for each case id, in C names only."""
 
 from __future__ import annotations
 

@@ -209,3 +209,23 @@ async def test_closing_waits_for_the_worker_and_reports_nothing_more() -> None:
     await rig.settle()
     assert rig.log == []
     assert rig.ran == []
+
+
+@pytest.mark.parametrize("eager", [True, False])
+async def test_an_abort_stops_between_two_heavy_kernels(eager: bool) -> None:
+    rig = Rig()
+    d, sq = rig.driver, rig.sq()
+    gates = [threading.Event() for _ in range(3)]
+    program = d.load(threading.Event.wait, offload=True)
+    tasks = [rig.sqe(K.KERNEL, core=1, program=program, args=d.args_put((gate, 10), ())) for gate in gates]
+    model = rig.model(tasks)
+    position = rig.submit(sq, *tasks) if eager else rig.execute(sq, model)
+    await rig.settle()
+    if eager:
+        d.sq_abort(sq)
+    else:
+        d.abort_model(model.id)
+    gates[0].set()
+    await rig.until_real(sq, position)  # the second and third gate stay shut
+    assert [e.status for e in rig.errors(sq)] == [Status.STREAM_ABORTED if eager else Status.MODEL_ABORTED]
+    d.close()

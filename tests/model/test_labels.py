@@ -85,25 +85,24 @@ async def test_a_loop_in_one_stream() -> None:
 
 async def test_goto_jumps_forward_backward_and_across_streams() -> None:
     async with aclrt.open_device() as dev:
-        ctx = dev.context
         model = acl.aclmdlRIBuildBegin(0)
         one, two = bound(model), bound(model, DEFAULT)
         x = dev.array(np.zeros(1, "f8"))
         middle, there, back = (acl.aclrtCreateLabel() for _ in range(3))
         acl.aclrtCreateLabelList([middle, there, back])
-        labels.goto(ctx, middle, one)  # forward, before the label is set
+        acl.rtLabelGoto(middle, one)  # forward, before the label is set
         one.launch(note, x, 9.0)
         acl.aclrtSetLabel(back, one)
         one.launch(note, x, 4.0)
         acl.aclmdlRIEndTask(model, one)
         acl.aclrtSetLabel(middle, one)
         one.launch(note, x, 1.0)
-        labels.goto(ctx, there, one)  # to the other stream, in its middle; this one ends here
+        acl.rtLabelGoto(there, one)  # to the other stream, in its middle; this one ends here
         one.launch(note, x, 8.0)
         two.launch(note, x, 7.0)
         acl.aclrtSetLabel(there, two)
         two.launch(note, x, 2.0)
-        labels.goto(ctx, back, two)  # and back
+        acl.rtLabelGoto(back, two)  # and back
         acl.aclmdlRIBuildEnd(model)
         await acl.aclmdlRIExecute(model, -1)
         # middle (1), there (2), back: 4, the end-graph record, then on past the label: 1, there, 2, back ... until the
@@ -114,12 +113,12 @@ async def test_goto_jumps_forward_backward_and_across_streams() -> None:
 
 
 async def test_a_jump_to_a_label_that_is_set_nowhere_fails_the_run() -> None:
-    async with aclrt.open_device() as dev:
+    async with aclrt.open_device():
         model = acl.aclmdlRIBuildBegin(0)
         stream = bound(model)
         label = acl.aclrtCreateLabel()
         acl.aclrtCreateLabelList([label])
-        labels.goto(dev.context, label, stream)
+        acl.rtLabelGoto(label, stream)
         complete(model, stream)
         with pytest.raises(aclrt.AclError) as caught:
             await acl.aclmdlRIExecute(model, -1)
@@ -186,7 +185,7 @@ async def test_labels_come_along_when_a_stream_is_bound_again() -> None:
         stream, x = bound(first), dev.array(np.zeros(1, "f8"))
         label = acl.aclrtCreateLabel()
         acl.aclrtCreateLabelList([label])
-        labels.goto(dev.context, label, stream)
+        acl.rtLabelGoto(label, stream)
         stream.launch(note, x, 9.0)
         acl.aclrtSetLabel(label, stream)
         stream.launch(note, x, 1.0)

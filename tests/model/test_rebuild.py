@@ -10,7 +10,6 @@ import pytest
 import aclrt
 from aclrt import acl
 from aclrt.model import rebuild
-from aclrt.stream import label as labels
 from hw.driver import IdKind
 
 HEAD, DEFAULT = acl.ACL_MODEL_STREAM_FLAG_HEAD, acl.ACL_MODEL_STREAM_FLAG_DEFAULT
@@ -35,7 +34,7 @@ async def test_a_built_model_runs_again_with_the_same_results(chip: str) -> None
         x = dev.array(np.zeros(1, "f4"))
         skip = acl.aclrtCreateLabel()
         acl.aclrtCreateLabelList([skip])
-        labels.goto(dev.context, skip, head)
+        acl.rtLabelGoto(skip, head)
         head.launch(add, x, 1000.0)
         acl.aclrtSetLabel(skip, head)
         for _ in range(150):
@@ -132,6 +131,21 @@ async def test_captured_graphs_with_branches_and_events_are_rebuilt_too() -> Non
         await acl.aclmdlRIDestroy(graph)
         assert dev.npu.driver.held(IdKind.MODEL) == 0
         assert dev.npu.driver.held(IdKind.SQ) == 0
+
+
+async def test_a_plain_graph_with_queued_runs_of_several_streams() -> None:
+    async with aclrt.open_device() as dev:
+        streams = [dev.stream() for _ in range(3)]
+        x = dev.array(np.zeros(1, "f4"))
+        async with aclrt.capture(streams[0]) as graph:
+            for _ in range(5):
+                streams[0].launch(add, x, 1.0)
+        for stream in streams:
+            await graph.replay(stream)
+        await dev.rebuild()
+        for run in [graph.launch(stream) for stream in streams]:
+            await run
+        assert x.numpy()[0] == 30
 
 
 async def test_a_capture_in_progress_forbids_it() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import aclrt
 from aclrt import acl
-from aclrt.stream import label as labels
 from hw.driver import IdKind
 
 HEAD = acl.ACL_MODEL_STREAM_FLAG_HEAD
@@ -77,7 +76,6 @@ async def test_order_is_kept_across_the_parts(tasks: int) -> None:
 
 async def test_labels_and_memory_waits_work_in_slave_streams() -> None:
     async with aclrt.open_device(chip="v200", limits=SMALL) as dev:
-        ctx = dev.context
         model = acl.aclmdlRIBuildBegin(0)
         stream, x = bound(model), dev.array(np.zeros(1, "f4"))
         index, turns, flag = dev.array(np.zeros(1, "u4")), dev.array(np.zeros(1, "i8")), dev.array(np.ones(1, "i8"))
@@ -89,7 +87,7 @@ async def test_labels_and_memory_waits_work_in_slave_streams() -> None:
             acl.aclrtValueWait(flag, 1, acl.ACL_VALUE_WAIT_EQ, stream)
         stream.launch(count, index, turns, 3)
         acl.aclrtSwitchLabelByIndex(index, 2, table, stream)  # from the last part back to the first
-        labels.goto(ctx, end, stream)
+        acl.rtLabelGoto(end, stream)
         acl.aclrtSetLabel(end, stream)
         complete(model, stream)
         await acl.aclmdlRIExecute(model, -1)
