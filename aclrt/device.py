@@ -124,19 +124,31 @@ class Device:
     async def close(self, *, drain: bool = True) -> None:
         """Stop and free everything. What can still run runs first (when `drain`); what is parked is stopped.
 
-        Failures that nobody was told become one UnobservedErrorWarning each.
+        Failures that nobody was told become one UnobservedErrorWarning each. Cancelled, it closes at once.
         """
         require_task()
-        npu = self.npu
-        if npu.closed:
+        if self.npu.closed:
             return
-        for context in npu.contexts:
+        for context in self.npu.contexts:
             for stream in list(context.streams):
                 if stream.capture_mode is not None:
                     capture.cancel(stream)
-        if drain:
-            with anyio.CancelScope(shield=True):
-                await self._settle()
+        try:
+            if drain:
+                with anyio.CancelScope(shield=True):
+                    await self._settle()
+        except BaseException as error:  # a scope of anyio is held off, a cancel of asyncio is not
+            for untold in self._end():
+                error.add_note(untold)
+            raise
+        for untold in self._end():
+            warnings.warn(untold, UnobservedErrorWarning, stacklevel=2)
+
+    def _end(self) -> list[str]:
+        """Stop and free everything now; returns the failures nobody was told of."""
+        npu = self.npu
+        if npu.closed:  # another task closed it meanwhile
+            return []
         npu.closed = True
         unobserved = [stream.error for context in npu.contexts for stream in context.streams if stream.error is not None]
         for context in npu.contexts:
@@ -148,11 +160,11 @@ class Device:
                 stream.advance(stream.submitted)  # whoever waited lets go of ids and memory while the driver still has them
             for model in context.models:
                 model.alive = False  # type: ignore[attr-defined]
+        npu.end_waits()
         npu.driver.close()
         OPEN[asyncio.get_running_loop()].pop(npu.index, None)
-        for error in [*npu.unobserved, *unobserved]:
-            if error.__traceback__ is None:  # never raised anywhere
-                warnings.warn(f"nobody was told of a device failure: {error}", UnobservedErrorWarning, stacklevel=2)
+        untold = {id(error): error for error in [*npu.unobserved, *unobserved] if error.__traceback__ is None}  # never raised
+        return [f"nobody was told of a device failure: {error}" for error in untold.values()]
 
     async def _settle(self) -> None:
         """Run the loop until nothing has moved by itself for some passes, within CLOSE_LIMIT_S."""
@@ -233,8 +245,11 @@ async def open_device(
     set_current_context(device.context)
     try:
         yield device
-    except BaseException:
-        await device.close(drain=False)
+    except BaseException as error:
+        try:
+            await device.close(drain=False)
+        except UnobservedErrorWarning as warning:  # warnings are errors here: they must not mask this one
+            error.add_note(str(warning))
         raise
     else:
         await device.close()

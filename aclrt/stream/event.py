@@ -215,6 +215,8 @@ async def synchronize(event: Event, timeout_ms: int = -1) -> None:
     done = Completion()
     mark.stream.when(mark.position, done.set)
     await event.npu.wait(done, f"{asked}: recorded on stream {mark.stream.id}", timeout_ms, Code.RT_EVENT_SYNC_TIMEOUT)
+    if not mark.stream.alive:
+        raise fail(Code.RT_STREAM_ABORT, asked, f"{mark.stream!r}, which recorded it", "synchronize before that")
 
 
 def query_status(event: Event) -> EventRecordedStatus:

@@ -151,6 +151,11 @@ class Npu:
             error.add_note(story)
             completion.interrupt(error)
 
+    def end_waits(self) -> None:
+        """The device is closing: whoever still waits for it learns that (107002)."""
+        for completion, what in list(self.waits.items()):
+            completion.interrupt(errors.fail(Code.RT_CONTEXT_NULL, str(what), self.gone(), "open the device again"))
+
     # --- host waits ------------------------------------------------------------------------------------------------
 
     async def wait(self, completion: Completion, what: str, timeout_ms: int | None, code: Code) -> None:

@@ -29,9 +29,16 @@ async def synchronize(ctx: Context | None, stream: Stream | None, timeout_ms: in
         return  # such streams are never waited for (acl_semantics 1.6)
     if stream.context.failure is None:
         await stream.drained(asked, timeout_ms)
+        _refuse_gone(stream, asked)
     error = stream.take_error()
     if error is not None:
         raise error
+
+
+def _refuse_gone(stream: Stream, asked: str) -> None:
+    """107023 when the stream was destroyed, or its device closed, while the call waited for it."""
+    if not stream.alive:
+        raise errors.fail(Code.RT_STREAM_ABORT, asked, f"{stream!r} while the call waited", "synchronize before that")
 
 
 def query(ctx: Context | None, stream: Stream | None) -> StreamStatus:
@@ -55,6 +62,7 @@ async def synchronize_device(ctx: Context | None, timeout_ms: int = -1) -> None:
     for stream in list(ctx.streams):
         if stream.alive and not stream.persistent:
             await stream.drained(asked, timeout_ms)
+            _refuse_gone(stream, asked)
             first = first or stream.take_error()
     if first is not None:
         raise first

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hw.chips import SQE_BYTES, Cqe, CqeKind, SqeKind, Status, WaitFlag
 from hw.registers import Event, Notify
+from hw.ts.merged import merge
 from hw.ts.fault import TaskFault
 from hw.ts.sq import RingSq, Sq
 
@@ -169,6 +170,8 @@ def model_execute(m: Machine, sq: Sq, step: Step) -> int:
         return PARK
     if not m.models.ready(model):
         raise TaskFault(Status.ILLEGAL_PARAM, f"model {model.id} has SQs that are not bound")
+    if model.merged is None or not model.merged.valid:
+        model.merged = merge(m, model) if not m.careful else None
     m.models.start(model, sq)
     return NEXT
 

@@ -116,6 +116,7 @@ class Decoder:
         }
         self.plain = plain
         # Calls that touch registers or run queue: never on a worker thread.
+        self.calls_that_order = (self._record_event, self._reset_event, self._record_notify)
         self.on_loop = frozenset({self._record_event, self._reset_event, self._record_notify, self._record_external})
 
     def decode(self, buffer: Buffer, slot: int, image: Viewer | None = None) -> Cell:

@@ -58,6 +58,7 @@ class Machine:
         self.faults = FaultLog()
         self.execute_timeout_ns = 0  # 0: none; looked at under the virtual clock
         self.careful = clock.virtual
+        self.models.careful = lambda: self.careful
         self.offload = not clock.virtual  # may heavy kernels go to worker threads
         self.call_threadsafe: Callable[[Callable[[], None]], None] = lambda call: call()  # set by the scheduler
         self.pollers: dict[Sq, Callable[[], bool]] = {}

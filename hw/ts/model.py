@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hw.observe import Observers
     from hw.registers import Notify, NotifyFile
+    from hw.ts.merged import Merged
 
 __all__ = ["Model", "Models", "Run"]
 
@@ -43,7 +44,7 @@ class Model(Signal):
     `heads` are those bound, None when a binding changed since they were looked up.
     """
 
-    __slots__ = ("active", "heads", "id", "loaded", "notify", "root", "run", "sqs", "taken")
+    __slots__ = ("active", "heads", "id", "loaded", "merged", "notify", "root", "run", "sqs", "taken", "unmergeable")
 
     def __init__(self, id: int) -> None:
         super().__init__()
@@ -51,6 +52,8 @@ class Model(Signal):
         self.root: Model = self
         self.sqs: dict[int, bool] = {}
         self.heads: list[ModelSq] | None = None
+        self.merged: Merged | None = None  # its SQs as one program; looked for again while there is no valid one
+        self.unmergeable = False  # ... unless the SQEs as they are now have none
         self.notify: Notify | None = None
         self.taken: Callable[[], None] | None = None  # what `notify.on_taken` is while the register is this model's
         self.loaded = False
@@ -60,6 +63,11 @@ class Model(Signal):
     def __repr__(self) -> str:
         state = "busy" if self.run or self.active else "idle"
         return f"<Model {self.id} {state}, {len(self.sqs)} SQs, {self.active} active>"
+
+    def rebound(self) -> None:
+        """Its SQs, or what they are bound to, changed."""
+        self.heads = self.merged = None
+        self.unmergeable = False
 
     @property
     def busy(self) -> bool:
@@ -76,6 +84,7 @@ class Models:
         self._observers = observers
         self.models: dict[int, Model] = {}
         self.sqs: dict[int, ModelSq] = {}
+        self.careful: Callable[[], bool] = bool  # whether tasks run one by one now; set by the machine
         self._owners: dict[int, Model] = {}  # by SQ id: the model it was added to, bound yet or not
 
     # -- maintenance (control SQEs) -------------------------------------------------------------------------------
@@ -84,7 +93,7 @@ class Models:
         model = self.models.setdefault(model_id, Model(model_id))
         model.root = self.models.setdefault(root_id, Model(root_id))
         model.sqs[sq_id] = head
-        model.heads = None
+        model.rebound()
         self._owners[sq_id] = model
         if sq_id in self.sqs:
             self.sqs[sq_id].root = model.root
@@ -95,7 +104,7 @@ class Models:
         if model is None or sq_id not in model.sqs or model.root.busy:
             return False
         del model.sqs[sq_id]
-        model.heads = None
+        model.rebound()
         self._owners.pop(sq_id, None)
         if sq_id in self.sqs:
             self.sqs[sq_id].root = None
@@ -134,12 +143,12 @@ class Models:
         owner = self._owners.get(sq.id)
         sq.root = owner.root if owner is not None else None
         if owner is not None:
-            owner.heads = None
+            owner.rebound()
 
     def unbind(self, sq_id: int) -> ModelSq:
         owner = self._owners.get(sq_id)
         if owner is not None:
-            owner.heads = None
+            owner.rebound()
         return self.sqs.pop(sq_id)
 
     # -- runs -----------------------------------------------------------------------------------------------------
@@ -162,8 +171,13 @@ class Models:
             model.notify.error = None
         if self._observers:
             self._observers.model_start(model.id, exe.id)
-        for sq in model.heads or ():
-            self.activate(sq, 0)
+        merged = model.merged
+        if merged is None or not merged.valid or self.careful():
+            for sq in model.heads or ():
+                self.activate(sq, 0)
+        else:
+            self.activate(merged.lead, 0)
+            merged.lead.merged = merged
 
     def activate(self, sq: ModelSq, head: int) -> None:
         """Start an idle SQ. `head` is 0 but for a label of another SQ."""
@@ -171,7 +185,7 @@ class Models:
         sq.head = head
         sq.stale = True
         sq.serial += 1
-        sq.starter, sq.branch = None, None
+        sq.starter, sq.branch, sq.merged = None, None, None
         if sq.turns:
             sq.turns.clear()
         if sq.root is not None:

@@ -15,6 +15,7 @@ from hw.ts.decoder import Cell, Decoder, Step
 if TYPE_CHECKING:
     from hw.engines.core import Pair
     from hw.registers import Event, Notify
+    from hw.ts.merged import Merged
     from hw.ts.sq import ModelSq
 
 __all__ = ["OP_CONTROL", "OP_RUN", "OP_SLOW", "Image", "Parked", "Segment", "StepEntry", "entry_of", "pass_event"]
@@ -82,6 +83,7 @@ class Image:
         "cells",
         "decoder",
         "id",
+        "merged",
         "slots",
         "sqs",
         "starts",
@@ -98,6 +100,7 @@ class Image:
         self.starts: list[int] = []
         self._tail = 0
         self.sqs: list[ModelSq] = []  # bound to this image
+        self.merged: Merged | None = None  # the program of a whole model that holds calls of this image
         self._by_base: dict[int, list[int]] = {}  # slots of copies and sets by the allocations they view
 
     def __repr__(self) -> str:
@@ -144,6 +147,8 @@ class Image:
     def _place(self, slot: int, cell: Cell) -> None:
         old = self.cells[slot]
         self.cells[slot] = cell
+        if self.merged is not None and self.merged.valid:
+            self.merged.patch(self, slot, old, cell)
         if self.steps is None:
             return
         pair = entry_of(cell)
@@ -155,9 +160,13 @@ class Image:
         self._forget_steps()
 
     def _forget_steps(self) -> None:
+        if self.merged is not None:
+            self.merged.valid = False
         self.steps = None
         for sq in self.sqs:
             sq.stale = True
+            if sq.root is not None:
+                sq.root.unmergeable = False
 
     # -- what the cache views -------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hw.chips import CqeKind, Status
 from hw.ts.careful import careful_model, handler
 from hw.ts.control import NEXT, PARK, RunFailed
+from hw.ts.merged import run_merged
 from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked, pass_event
 from hw.ts.segment import run_segment
 
@@ -29,7 +30,15 @@ def serve_model(m: Machine, sq: ModelSq) -> Generator[None, None, None]:
     """Forever: run from `sq.head` to the tail, end, be started again."""
     while True:
         try:
-            done = yield from (careful_model(m, sq) if m.careful else _run(m, sq))
+            if sq.merged is not None:
+                answer = yield from run_merged(m, sq)
+                if isinstance(answer, tuple):
+                    failed, slot, failure = answer
+                    failed.head = slot
+                    fail(m, failed, unwrap(failure))
+                done = bool(answer)
+            else:
+                done = yield from (careful_model(m, sq) if m.careful else _run(m, sq))
         except Exception as exc:  # the task at sq.head failed; it is recorded and ends the run
             fail(m, sq, unwrap(exc))
             done = True

@@ -224,7 +224,7 @@ class ModelSq(Sq):
     `starter` and `branch` tell who started this run: the COND's SQ and (branch, iteration), for fault reports.
     """
 
-    __slots__ = ("branch", "image", "root", "starter", "tail", "turns")
+    __slots__ = ("branch", "image", "merged", "root", "starter", "tail", "turns")
 
     def __init__(self, id: int, stream_id: int, queue: RunQueue, image: Image, tail: int) -> None:
         super().__init__(id, stream_id, queue)
@@ -233,6 +233,7 @@ class ModelSq(Sq):
         self.root: Any = None  # the Model at the root of its model's tree, once added
         self.starter: ModelSq | None = None
         self.branch: tuple[int, int] | None = None
+        self.merged: Merged | None = None  # this run is that of a merged program, and this SQ leads it
         self.turns: dict[int, int] = {}  # by slot of a WHILE: how many iterations began in this run
 
     def __repr__(self) -> str:
