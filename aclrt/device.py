@@ -163,8 +163,12 @@ class Device:
         npu.end_waits()
         npu.driver.close()
         OPEN[asyncio.get_running_loop()].pop(npu.index, None)
-        untold = {id(error): error for error in [*npu.unobserved, *unobserved] if error.__traceback__ is None}  # never raised
-        return [f"nobody was told of a device failure: {error}" for error in untold.values()]
+        untold = {
+            id(error): f"nobody was told of a device failure: {error}"
+            for error in [*npu.unobserved, *unobserved]
+            if error.__traceback__ is None and error.code not in ASKED_FOR  # never raised, and no stop that was asked for
+        }
+        return list(untold.values())
 
     async def _settle(self) -> None:
         """Run the loop until nothing has moved by itself for some passes, within CLOSE_LIMIT_S."""
@@ -175,6 +179,9 @@ class Device:
             quiet = quiet + 1 if self.npu.driver.resting() else 0
             await asyncio.sleep(0)
 
+
+ASKED_FOR = (Code.RT_STREAM_ABORT, Code.RT_MODEL_ABORT_NORMAL)
+"""What aborting or destroying leaves on a stream: whoever did it knows."""
 
 OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, Device]] = WeakKeyDictionary()
 """Devices open in each event loop, by id."""

@@ -59,6 +59,11 @@ class AddedStream:
             execute.submit(NotifyRecordOp(notify=self.done))
             self.user.submit(NotifyWaitOp(notify=self.done))
 
+    @property
+    def notifies(self) -> int:
+        """How many notify ids it holds."""
+        return sum(notify.id is not None for notify in (self.start, self.join, self.done))
+
     def discard(self) -> None:
         for notify in (self.start, self.join, self.done):
             if notify.id is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import ModelStatus
-from aclrt.base.errors import AclError, fail
+from aclrt.base.errors import AclError, ResourceError, fail
 from aclrt.base.place import here
 from aclrt.base.states import Table
 from aclrt.graph.orphan import orphan
@@ -77,6 +77,10 @@ class CaptureModel(Model):
         if not self.is_sub:
             context.models.append(self)
 
+    @property
+    def replayable(self) -> bool:  # type: ignore[override]
+        return self.status is S.READY and self.bound and self.alive
+
     # --- status ----------------------------------------------------------------------------------------------------
 
     def move(self, verb: str) -> None:
@@ -101,6 +105,7 @@ class CaptureModel(Model):
         if (
             failure is not None
             and self.npu.on_execute_error == "fault"
+            and not isinstance(failure, ResourceError)  # a run that never began
             and failure.code not in (Code.RT_MODEL_ABORT_NORMAL, Code.RT_STREAM_ABORT)
             and self.status in (S.READY, S.UPDATING, S.FAULT)
         ):
@@ -121,7 +126,8 @@ class CaptureModel(Model):
 
     def check_destroyable(self, asked: str) -> None:
         if self.capturing:
-            raise fail(Code.RT_MODEL_CAPTURED, asked, f"{self.title()} is {self.status.name}", "end the capture first")
+            since = f" (stream {self.origin.user.id} {self.origin.joined_how()})" if self.origin is not None else ""
+            raise fail(Code.RT_MODEL_CAPTURED, asked, f"{self.title()} is {self.status.name}{since}", "end the capture first")
 
     def check_executable(self, asked: str, *, asynchronous: bool) -> None:
         self.check_destroyable(asked)
@@ -155,7 +161,11 @@ class CaptureModel(Model):
         held = super().holdings()
         held[IdKind.STREAM] = len(self.streams)
         held[IdKind.EVENT] = len(self.capture_events)
-        held[IdKind.NOTIFY] += sum(handle.notify.id is not None for handle in self.cond_handles) + 2 * len(self.added)
+        held[IdKind.NOTIFY] += sum(handle.notify.id is not None for handle in self.cond_handles)
+        held[IdKind.NOTIFY] += sum(added.notifies for added in self.added)
+        for queue in self.queues:
+            if queue.gate is not None:
+                held[queue.gate.kind] = held.get(queue.gate.kind, 0) + 1
         for handle in self.cond_handles:
             for branch in handle.models:
                 for kind, number in branch.holdings().items():

@@ -22,7 +22,9 @@ class CaptureStream:
     `user.capture`; `original` is inherited along the chain (acl_semantics 4.4).
     """
 
-    def __init__(self, model: CaptureModel, user: Stream, *, original: bool, how: str, added: bool = False) -> None:
+    def __init__(
+        self, model: CaptureModel, user: Stream, *, original: bool, how: str, through: object = None, added: bool = False
+    ) -> None:
         self.model = model
         self.context = model.context
         self.npu = model.npu
@@ -31,14 +33,16 @@ class CaptureStream:
         self.added = added
         self.last = True
         self.alive = True
-        self.how = how  # how the stream came to be captured, for refusals
+        self.how = how  # how the stream came to be captured, for refusals, and through what
+        self.through = through
         self.place = here()
         self.id = self.npu.alloc(IdKind.STREAM, f"capture stream of stream {user.id}")
         self.queue = TaskQueue(self, self.id)
         self.group: Any = None  # the open TaskGroup
 
     def joined_how(self) -> str:
-        return f"{self.how} at {self.place}"
+        """"joined at f.py:7 through event 3 recorded at f.py:6"."""
+        return f"{self.how} at {self.place}{f' through {self.through}' if self.through is not None else ''}"
 
     def leave(self, stream: Stream) -> None:
         """The user stream goes back to NONE."""
@@ -63,10 +67,17 @@ class CaptureStream:
 
 
 def enter(
-    model: CaptureModel, stream: Stream, sink: CapturingSink, *, original: bool, how: str, added: bool = False
+    model: CaptureModel,
+    stream: Stream,
+    sink: CapturingSink,
+    *,
+    original: bool,
+    how: str,
+    through: object = None,
+    added: bool = False,
 ) -> CaptureStream:
     """Put a user stream into the capture of `model`: a hidden stream is made and becomes a head of the model."""
-    capture = CaptureStream(model, stream, original=original, how=how, added=added)
+    capture = CaptureStream(model, stream, original=original, how=how, through=through, added=added)
     model.add_stream(capture, head=True)
     if model.origin is None:
         model.origin = capture

@@ -18,7 +18,7 @@ def extend(stream: Stream, full: CaptureStream) -> CaptureStream:
     Errors: 207008 without a stream id; the caller invalidates the capture.
     """
     model = full.model
-    tail = CaptureStream(model, stream, original=full.original, how=full.how, added=full.added)
+    tail = CaptureStream(model, stream, original=full.original, how=full.how, through=full.through, added=full.added)
     tail.place = full.place
     model.add_stream(tail, head=False)
     tail.group, full.group = full.group, None

@@ -61,6 +61,9 @@ class CaptureEvent:
         if self.event.capture is self:
             self.event.capture = None
 
+    def __str__(self) -> str:
+        return f"event {self.id} recorded at {self.place}"
+
     def __repr__(self) -> str:
         return f"<CaptureEvent {self.id} recorded at {self.place}, {len(self.waits)} waits>"
 
@@ -77,7 +80,7 @@ def record(stream: Stream, event: Event, sink: CapturingSink) -> None:
             model.terminate(error)
             raise
     elif hidden.model is not model:
-        conflict = _conflict("aclrtRecordEvent", event, hidden.model, model)
+        conflict = _conflict(f"aclrtRecordEvent on stream {stream.id}", hidden, model)
         hidden.model.terminate(conflict)
         model.terminate(conflict)
         raise conflict
@@ -88,11 +91,11 @@ def record(stream: Stream, event: Event, sink: CapturingSink) -> None:
         raise
 
 
-def _conflict(asked: str, event: Event, first: CaptureModel, second: CaptureModel) -> AclError:
+def _conflict(asked: str, hidden: CaptureEvent, other: CaptureModel) -> AclError:
     return fail(
         Code.STREAM_CAPTURE_CONFLICT,
         asked,
-        f"{event!r} belongs to the capture of {first.title()}, the stream to {second.title()}",
+        f"{hidden} belongs to the capture of {hidden.model.title()}, the stream to {other.title()}",
         "end both (507903) and use one event per capture",
     )
 
@@ -110,10 +113,9 @@ def join(hidden: CaptureEvent, stream: Stream) -> None:
                 raise fail(
                     Code.RT_INTERNAL_ERROR, "aclrtStreamWaitEvent", f"the capture of {model.title()} is {model.status.name}", "end it first"
                 )
-            how = f"joined through the event recorded at {hidden.place}"
-            joined = enter(model, stream, hidden.sink, original=False, how=how)
+            joined = enter(model, stream, hidden.sink, original=False, how="joined", through=hidden)
         elif joined.model is not model:
-            conflict = _conflict("aclrtStreamWaitEvent", hidden.event, model, joined.model)
+            conflict = _conflict(f"aclrtStreamWaitEvent on stream {stream.id} ({joined.joined_how()})", hidden, joined.model)
             joined.model.terminate(conflict)
             raise conflict
         hidden.sink.append(stream, EventWaitOp(event=hidden.register, capture=hidden))
@@ -164,10 +166,11 @@ def check_joined(model: CaptureModel) -> None:
             what = f"its last task is {last.op.type_name} from {last.place}" if last is not None else "it has no task"
             raise _unjoined(model, stream, f"{what}, not the record of a captured event")
         if not hidden.waits:
-            raise _unjoined(model, stream, f"nobody waited for the event it recorded last at {last.place}")
+            raise _unjoined(model, stream, f"its last task is the record of {hidden}, for which nobody waited")
         ends.append(hidden)
     if ends and not any(waiter.original for hidden in ends for waiter in hidden.waits):
-        raise _unjoined(model, forked[0], "no forked stream was waited for by the stream that began the capture")
+        why = f"its last task is the record of {ends[0]}; like those of all forked streams it was waited for, but not by an origin"
+        raise _unjoined(model, forked[0], why)
 
 
 def _unjoined(model: CaptureModel, stream: CaptureStream, why: str) -> AclError:

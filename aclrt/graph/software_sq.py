@@ -12,7 +12,7 @@ from aclrt.base.errors import fail
 from aclrt.base.place import here
 from aclrt.graph import external
 from aclrt.graph.capture_model import CaptureModel
-from aclrt.model.execute import Shortage
+from aclrt.model.held import Shortage
 from aclrt.task.lower import encode, send_queue
 from aclrt.task.task import ActiveOp, CondOp, NotifyRecordOp, SwitchOp
 from hw.chips import SqeKind
@@ -178,8 +178,10 @@ def _make_room(root: CaptureModel, kind: IdKind, need: int) -> None:
                 return
             if not isinstance(victim, CaptureModel) or victim is root or not victim.bound:
                 continue
-            if victim.runs:
+            if victim.pins or driver.model_busy(victim.id):
                 busy = True
+                if not victim.pins:  # its last SQs are just stopping, which no run will tell
+                    root.npu.try_again_soon()
             else:
                 release(victim)
     if not short():

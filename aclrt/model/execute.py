@@ -9,8 +9,7 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
-from aclrt.base.host_thread import another_loop, require_task
-from aclrt.model.held import HeldSink
+from aclrt.model.held import HeldRun, HeldSink, Shortage
 from aclrt.model import fill, to_aicpu
 from aclrt.model.model import check_handle, require_same
 from aclrt.model.names import run_callbacks
@@ -27,20 +26,12 @@ if TYPE_CHECKING:
     from aclrt.model.model import Execution, Model
     from aclrt.stream.context import Context
     from aclrt.stream.stream import Stream
-    from hw.driver import IdKind
+    from aclrt.task.task import Op
 
 RUN_BLOCKS = 64
 """Encoded runs a model keeps, one per stream it was executed on."""
 
 EXECUTE_TYPES = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
-
-
-class Shortage(Exception):  # noqa: N818 - a signal between build and execute, never seen by a caller
-    """Resources are missing that running models will give back."""
-
-    def __init__(self, kind: IdKind) -> None:
-        super().__init__(kind.name)
-        self.kind = kind
 
 
 @final
@@ -76,12 +67,13 @@ class Run:
     Awaiting it raises the execution's failure; the stream keeps the failure for its next synchronize as well.
     """
 
-    __slots__ = ("_done", "_failure", "model", "position", "stream")
+    __slots__ = ("_done", "_failure", "model", "pinned", "position", "stream")
 
     def __init__(self, model: Model, stream: Stream) -> None:
         self.model = model
         self.stream = stream
         self.position = 0  # of the end-graph wait on the execute stream
+        self.pinned = False  # sent to the device, not held at the host
         self._done = Completion()
         self._failure: AclError | None = None
 
@@ -111,10 +103,16 @@ class Run:
 
     def submitted(self) -> None:
         """The end-graph wait is in the stream: from its position on, completion and failure are this run's."""
-        self.position = self.stream.submitted
+        stream = self.stream
+        self.position = position = stream.submitted
         self.model.run_started()
-        self.stream.on_failure(self.position, self._failed)
-        self.stream.when(self.position, self._finished)
+        stream.on_failure(position, self._failed)
+        stream.when(position, self._finished)
+
+    def pin(self) -> None:
+        """The run goes to the device: from now on the model keeps its resources until the run has ended."""
+        self.pinned = True
+        self.model.pins += 1
 
     def _failed(self, error: AclError) -> None:
         self._failure = error
@@ -125,6 +123,8 @@ class Run:
             self._failure = fail(Code.RT_STREAM_ABORT, f"execution of {self.model.title()}", f"{self.stream!r} was destroyed", "execute again")
         if self._failure is None and self.model.host_error is not None:
             self._failure = self.stream.error = self.model.host_error
+        if self.pinned:
+            self.model.pins -= 1
         self.model.run_finished(self._failure)
         if self._failure is None:
             self._done.set()
@@ -146,6 +146,14 @@ def execute_async(ctx: Context | None, model: Model, stream: Stream | None) -> R
     Errors: 107017, 107000 (bound stream; v200: stream type), 107027, 207000 (branch), 107002, 107004, 107026, 507011,
     107000 (no streams), 207005, 207009, 107003, 507000 (no head stream), 507009 (open update window).
     """
+    if stream is not None and _plain(ctx, model, stream):
+        block = model.run_blocks.get((stream.id, model.id, model.end_notify.id))
+        if block is not None:
+            streams.require_loop(stream)
+            run = Run(model, stream)
+            stream.live.send(stream, block)  # type: ignore[attr-defined]
+            run.submitted()
+            return run
     asked = "aclmdlRIExecuteAsync"
     check_handle(model, asked)
     stream = streams.resolve(ctx, stream, asked)
@@ -162,20 +170,45 @@ def execute_async(ctx: Context | None, model: Model, stream: Stream | None) -> R
     return _start(ctx, model, stream, asked)
 
 
+def _plain(ctx: Context | None, model: Model, stream: Stream) -> bool:
+    """A repeated replay that no check below could refuse and no step beside its two tasks belongs to.
+
+    A live sink means: not capturing, not bound, no open update window, not held.
+    """
+    return (
+        model.plain
+        and model.replayable
+        and model.context is ctx is stream.context
+        and ctx.alive
+        and ctx.failure is None
+        and stream.alive
+        and stream.sink.__class__ is LiveSink
+        and (not stream.flags or not stream.flags & EXECUTE_TYPES)
+    )
+
+
 def _start(ctx: Context | None, model: Model, stream: Stream, asked: str) -> Run:
     stream.check_failure(asked)
     streams.refuse_updating(stream, asked)
     run = Run(model, stream)
+    shortage: Shortage | None = None
     try:
         execution_of(model).prepare(model, stream)
-    except Shortage as shortage:
-        contexts.require_same(ctx, stream, asked)
-        _hold(model, stream, run, shortage)
-        return run
+    except Shortage as missing:
+        shortage = missing
     contexts.require_same(ctx, stream, asked)
     execution = execution_of(model)
+    held = shortage is not None or isinstance(stream.live, HeldSink)
+    if held:
+        ops = _ops(model)
+        HeldRun(run, ops, lambda: execution.prepare(model, stream), shortage)
     execution.before_run(model, stream)
-    _submit(model, stream)
+    if held:
+        for op in ops:
+            stream.submit(op)
+    else:
+        _submit(model, stream)
+        run.pin()
     run.submitted()
     execution.after_run(model, stream)
     return run
@@ -185,38 +218,21 @@ def _submit(model: Model, stream: Stream) -> None:
     """The two tasks of a run. On a live stream their bytes are kept: a replay encodes nothing."""
     sink = stream.sink
     if not isinstance(sink, LiveSink):
-        stream.submit(ModelExecuteOp(model=model.id))
-        stream.submit(NotifyWaitOp(notify=model.end_notify))
+        for op in _ops(model):
+            stream.submit(op)
         return
-    if require_task().get_loop() is not stream.launcher.loop:
-        another_loop()
+    streams.require_loop(stream)
     key = (stream.id, model.id, model.end_notify.id)
     block = model.run_blocks.get(key)
     if block is None:
         if len(model.run_blocks) >= RUN_BLOCKS:
             model.run_blocks.clear()
-        ops = (ModelExecuteOp(model=model.id), NotifyWaitOp(notify=model.end_notify))
-        block = model.run_blocks[key] = b"".join(encode(model.npu.driver, op, stream.id, 0) for op in ops)
+        block = model.run_blocks[key] = b"".join(encode(model.npu.driver, op, stream.id, 0) for op in _ops(model))
     sink.send(stream, block)
 
 
-def _hold(model: Model, stream: Stream, run: Run, shortage: Shortage) -> None:
-    """Keep the run and all that follows on its stream at the host until resources are free (acl_semantics 7.4)."""
-    held = HeldSink.on(stream)
-    held.gate(lambda: _prepared(model, stream))
-    execution_of(model).before_run(model, stream)
-    _submit(model, stream)
-    run.submitted()
-    execution_of(model).after_run(model, stream)
-
-
-def _prepared(model: Model, stream: Stream) -> bool:
-    """Try to build once more; the stream's gate opens when this is True."""
-    try:
-        execution_of(model).prepare(model, stream)
-    except Shortage:
-        return False
-    return True
+def _ops(model: Model) -> tuple[Op, Op]:
+    return ModelExecuteOp(model=model.id), NotifyWaitOp(notify=model.end_notify)
 
 
 async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> None:
@@ -275,11 +291,9 @@ async def destroy(ctx: Context | None, model: Model) -> None:
     require_same(ctx, model, asked)
     model.check_destroyable(asked)
     npu = model.npu
-    if model.is_capture and model.runs:
-        idle = Completion()
-        model.on_idle.append(idle.set)
-        await npu.wait(idle, f"{asked} of {model.title()}", npu.spec.destroy_wait_ms, Code.RT_MODEL_RUNNING)
-    elif model.runs or npu.driver.model_busy(model.id):
+    if model.is_capture:
+        await _wait_idle(model, asked)
+    if model.runs or npu.driver.model_busy(model.id):
         await _stop_runs(model, asked)
     if not model.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} was destroyed meanwhile", "destroy a model once")
@@ -289,6 +303,17 @@ async def destroy(ctx: Context | None, model: Model) -> None:
     npu.resources_freed()
     if raised:
         raise raised[0] if len(raised) == 1 else BaseExceptionGroup(f"destroy callbacks of {model.title()}", raised)
+
+
+async def _wait_idle(model: Model, asked: str) -> None:
+    """A running graph is waited for; runs that are submitted meanwhile count too."""
+    clock, npu = model.npu.driver.clock, model.npu
+    limit = clock.now_ns() + npu.spec.destroy_wait_ms * 1_000_000
+    while model.runs:
+        idle = Completion()
+        model.on_idle.append(idle.set)
+        left_ms = max(1, -(-(limit - clock.now_ns()) // 1_000_000))
+        await npu.wait(idle, f"{asked} of {model.title()}", left_ms, Code.RT_MODEL_RUNNING)
 
 
 async def _stop_runs(model: Model, asked: str) -> None:

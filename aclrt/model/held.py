@@ -1,6 +1,6 @@
 """A held stream: tasks kept at the host, in order, until the resources of a run among them are free.
 
-Not a capture: everything here runs, only later.
+Not a capture: everything here runs, only later; and not the decision, which is the gates' own (`model.execute`).
 """
 
 from __future__ import annotations
@@ -8,27 +8,40 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, final
 
-from aclrt.task.task import KernelOp, Op
+from aclrt.base.errors import AclError
+from aclrt.task.task import KernelOp, Nop, Op
+from hw.driver import IdKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from aclrt.model.execute import Run
     from aclrt.stream.stream import Stream
     from aclrt.task.kernel import Kernel
+    from hw.clock import Timer
+
+
+class Shortage(Exception):
+    """Resources are missing that running models will give back: told by a build to an execute, never to a caller."""
+
+    def __init__(self, kind: IdKind) -> None:
+        super().__init__(kind.name)
+        self.kind = kind
 
 
 @final
 class HeldSink:
     """Takes the place of a stream's live sink while a gate is shut.
 
-    Invariant: `stream.submitted` counts held tasks as if they were in the ring, so positions handed out stay true when the
-    tasks are sent later in the same order.
+    Invariant: `stream.submitted` counts held tasks as if they were in the ring, so positions handed out stay true when
+    the tasks are sent later in the same order.
     """
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.live = stream.live
         self.entries: deque[Op | Callable[[], bool]] = deque()
+        self.sqes = 0  # of the operations in `entries`
 
     @classmethod
     def on(cls, stream: Stream) -> HeldSink:
@@ -37,7 +50,7 @@ class HeldSink:
             return stream.live
         held = stream.live = cls(stream)
         stream.choose_sink()
-        stream.npu.short.append(held.resume)
+        stream.npu.short.append(held)
         return held
 
     def gate(self, opens: Callable[[], bool]) -> None:
@@ -45,14 +58,36 @@ class HeldSink:
         self.entries.append(opens)
 
     def append(self, stream: Stream, op: Op) -> None:
+        nsqe = op.sqes(stream.npu.spec.wait_sqes)
         self.entries.append(op)
-        stream.submitted += op.sqes(stream.npu.spec.wait_sqes)
+        self.sqes += nsqe
+        stream.submitted += nsqe
 
     def kernel(self, stream: Stream, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
         npu = stream.npu
         bound = kernel.bind(npu.driver, args)
         handle = npu.driver.args_put(bound.values, bound.bases)
-        self.append(stream, KernelOp(kernel=kernel, args=args, blocks=blocks, program=kernel.program(npu.driver), handle=handle))
+        program = kernel.program(npu.driver)
+        self.append(stream, KernelOp(kernel=kernel, args=args, blocks=blocks, program=program, handle=handle))
+        stream.when(stream.submitted, lambda: npu.driver.args_drop(handle))
+
+    def void(self, ops: tuple[Op, ...]) -> None:
+        """What a run would have done is not done: its operations become NOPs of the same place."""
+        for index, entry in enumerate(self.entries):
+            if any(entry is op for op in ops):
+                self.entries[index] = Nop()
+
+    def drop(self, error: AclError) -> None:
+        """The stream is aborted: forget everything held; the runs among it end with `error`."""
+        stream = self.stream
+        self.entries.clear()
+        stream.npu.short.remove(self)
+        promised = stream.submitted
+        stream.live = self.live
+        stream.choose_sink()
+        stream.submitted = promised - self.sqes
+        self.sqes = 0
+        stream.lose(stream.submitted, promised, error)
 
     def resume(self) -> bool:
         """Send what can be sent. True when nothing is held any more and the live sink is back."""
@@ -64,6 +99,7 @@ class HeldSink:
             entry = self.entries[0]
             if isinstance(entry, Op):
                 self.live.append(stream, entry)
+                self.sqes -= entry.sqes(stream.npu.spec.wait_sqes)
             elif not entry():
                 stream.submitted = promised
                 return False
@@ -73,3 +109,62 @@ class HeldSink:
         stream.choose_sink()
         return True
 
+
+
+@final
+class HeldRun:
+    """A run kept at the host, with all that follows on its stream, until its resources are free (acl_semantics 7.4).
+
+    It pins nothing while it waits: what the model holds may go to others and is taken anew when the gate opens. A run
+    behind another held one is held too, whatever it needs, so that it cannot keep from that one what it waits for.
+    """
+
+    __slots__ = ("_expired", "_ops", "_prepare", "_timer", "run", "sink")
+
+    def __init__(self, run: Run, ops: tuple[Op, ...], prepare: Callable[[], None], shortage: Shortage | None) -> None:
+        npu = run.model.npu
+        self.run = run
+        self.sink = HeldSink.on(run.stream)
+        self.sink.gate(self.open)
+        self._ops = ops
+        self._prepare = prepare
+        self._expired = False
+        self._timer: Timer | None = None
+        if shortage is not None and shortage.kind is IdKind.NOTIFY:  # for SQs the runtime waits without limit
+            clock = npu.driver.clock
+            self._timer = clock.call_at(clock.now_ns() + npu.spec.recycle_wait_ms * 1_000_000, self._expire)
+
+    def open(self) -> bool:
+        """Ask for the resources again; True when the stream may go on, with the run or, if it cannot be, without."""
+        try:
+            self._prepare()
+        except Shortage as shortage:
+            if not self._expired:
+                return False
+            self._give_up(_exhausted(self.run, shortage.kind))
+        except AclError as error:
+            self._give_up(error)
+        else:
+            self.run.pin()
+        if self._timer is not None:
+            self._timer.cancel()
+        return True
+
+    def _give_up(self, error: AclError) -> None:
+        self.sink.void(self._ops)
+        self.run.stream.failed(self.run.position, error)
+
+    def _expire(self) -> None:
+        self._expired = True
+        self.run.model.npu.resources_freed()
+
+    def __repr__(self) -> str:
+        return f"<HeldRun {self.run!r}>"
+
+
+def _exhausted(run: Run, kind: IdKind) -> AclError:
+    """What the run ends with when nothing came free in time."""
+    try:
+        run.model.npu.exhausted(kind, str(run))
+    except AclError as error:
+        return error

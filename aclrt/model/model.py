@@ -58,6 +58,8 @@ class Model:
 
     is_capture = False
     is_sub = False
+    plain = False  # nothing but its two tasks goes with a run
+    replayable = False  # alive, READY, its SQs bound
     execution: Execution | None = None  # how a run gets its resources, when it is not the normal way
 
     def __init__(self, context: Context) -> None:
@@ -72,6 +74,7 @@ class Model:
         self.end_notify = NotifyId()
         self.loaded = False  # load-complete: SQEs are on the device and the model can be executed (isModelComplete_)
         self.runs = 0
+        self.pins = 0  # refCount_: runs sent to the device, whose resources must stay; a held run is not among them
         self.run_blocks: dict[tuple[int, int, int | None], bytes] = {}  # (stream, model, notify ids) -> the SQEs of one run
         self.seq = 0  # next sequence id of a task
         self.labels: dict[int, Any] = {}  # labelMap_: label id -> Label

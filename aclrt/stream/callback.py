@@ -146,7 +146,9 @@ def launch_callback(
             with host_function():
                 try:
                     call(data)
-                except Exception as error:  # a device result (507000), told to the stream below
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # a device result (507000), told to the stream below
                     failure = error
             then(failure)
 
@@ -173,7 +175,8 @@ def unsubscribe(ctx: Context | None, thread_id: int, stream: Stream | None) -> N
     reports = stream.npu.reports.get(thread_id)
     if reports is None:
         raise fail(Code.RT_THREAD_SUBSCRIBE, asked, f"thread {thread_id} is not subscribed", "subscribe it first")
-    if stream.subscriber is not reports:
+    subscribed: bool = stream.subscriber is reports
+    if not subscribed:
         raise fail(Code.RT_STREAM_SUBSCRIBE, asked, f"stream {stream.id} is not subscribed by thread {thread_id}", "name its thread")
     stream.subscriber = None
     reports.streams -= 1

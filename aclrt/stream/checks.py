@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aclrt.base import errors
 from aclrt.base.codes import AclErrorCode as Code
+from aclrt.base.host_thread import another_loop, require_task
 from aclrt.stream import context as contexts
 
 if TYPE_CHECKING:
@@ -14,12 +15,23 @@ if TYPE_CHECKING:
     from aclrt.task.kernel import Kernel
 
 
+def require_loop(stream: Stream) -> None:
+    """RuntimeError outside a task of the event loop that opened the stream's device."""
+    if require_task().get_loop() is not stream.launcher.loop:
+        another_loop()
+
+
 def check_handle(stream: Stream, asked: str) -> None:
     """107017 for a destroyed stream."""
     if not stream.alive:
         if stream.npu.closed:
             raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is gone, {stream.npu.gone()}", "open the device again")
         raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is destroyed", "use a live stream")
+
+
+def captured(stream: Stream) -> str:
+    """"stream 3 (joined at f.py:7 through event 2 recorded at f.py:6)", for refusals."""
+    return f"stream {stream.id} ({stream.capture.joined_how()})" if stream.capture is not None else f"stream {stream.id}"
 
 
 def refuse_capturing(stream: Stream, asked: str) -> None:

@@ -47,7 +47,11 @@ class Context:
         thread = host_thread()
         if unsafe_allowed(self.modes.strictest, thread.modes.strictest, thread.exchange_mode):
             return
-        names = ", ".join(f"stream {stream.id} ({stream.capture_mode.name})" for stream in self.streams if stream.capture_mode is not None)
+        names = ", ".join(
+            f"stream {stream.id} ({stream.capture_mode.name}, {stream.capture.joined_how()})"
+            for stream in self.streams
+            if stream.capture_mode is not None and stream.capture is not None
+        )
         raise errors.fail(
             code,
             asked,

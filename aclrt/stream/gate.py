@@ -1,6 +1,6 @@
 """The gate at which one stream stands while a blocking host function runs. Not the call itself (`stream.callback`).
 
-The calls of one stream never overlap, so one register serves them all (acl_semantics 1.10: an inner event of the stream).
+The calls of one stream never overlap, so one register serves them all (acl_semantics 1.10: an event of the stream).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Gate:
     """An event register (v100) or a notify (v200), taken with the stream's first blocking call.
 
-    Invariants: `id` is None once dropped; `call` is the number of the call the stream stands at, 0 when it stands at none.
+    Invariants: `id` is None once dropped; `call` numbers the call at which the stream stands, 0 when at none.
     """
 
     __slots__ = ("_calls", "call", "id", "kind", "npu")

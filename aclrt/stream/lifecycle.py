@@ -63,7 +63,7 @@ def _check_destroyable(ctx: Context | None, stream: Stream, asked: str) -> None:
 def close(stream: Stream) -> None:
     """Free the stream's SQ and id; what is queued is dropped. The last step of destroy and of closing a device."""
     stream.alive = False
-    stream.launcher.drop()
+    stream.launcher.close()
     stream.choose_sink()
     stream.npu.driver.sq_abort(stream.sq)
     stream.advance(stream.submitted)

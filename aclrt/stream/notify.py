@@ -61,6 +61,7 @@ def discard(notify: Notify) -> None:
     notify.npu.driver.free(IdKind.NOTIFY, notify.id)
     notify.id = None
     notify.context.notifies.remove(notify)
+    notify.npu.resources_freed()
 
 
 def record(ctx: Context | None, notify: Notify, stream: Stream | None) -> None:

@@ -6,7 +6,6 @@ Not the public `Device` (that is `aclrt.device`) and not the chip (that is `hw`)
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, final
 
 from aclrt.base import errors
@@ -62,6 +61,17 @@ class SqOwner(Protocol):
     def failed(self, position: int, error: AclError) -> None: ...
 
 
+class HeldStream(Protocol):
+    """A stream kept at the host until resources are free (`model.held`)."""
+
+    @property
+    def stream(self) -> Any: ...
+
+    def resume(self) -> bool: ...
+
+    def drop(self, error: AclError) -> None: ...
+
+
 class HoldsIds(Protocol):
     """A model, seen as a holder of resources (for the message of an exhausted one)."""
 
@@ -90,7 +100,7 @@ class Npu:
         self.queues: dict[int, TaskQueue] = {}  # SQ of the pool -> the model stream bound to it
         self.reports: dict[int, Any] = {}  # host thread id -> its stream.callback.Reports
         self.waits: dict[Completion, object] = {}
-        self.short: deque[Callable[[], bool]] = deque()  # held streams, first come first served
+        self.short: list[HeldStream] = []  # the longest held first
         self.unobserved: list[AclError] = []
         self.on_execute_error = "fault"
         self.model_updates = 0  # aclmdlRIUpdate calls that rebuilt a graph; the chip counts up to `update_limit`
@@ -234,9 +244,14 @@ class Npu:
             raise errors.fail(Code.RT_MEMORY_ALLOCATION, asked, str(shortage), "free device memory") from shortage
 
     def resources_freed(self) -> None:
-        """A run ended or something was destroyed: let held streams try again, in order."""
-        while self.short and self.short[0]():
-            self.short.popleft()
+        """A run ended or something was destroyed: let each held stream try again, the longest held first."""
+        for held in list(self.short):
+            if held in self.short and held.resume():
+                self.short.remove(held)
+
+    def try_again_soon(self) -> None:
+        """`resources_freed` in a moment: what is missing comes free without a run that ends."""
+        asyncio.get_running_loop().call_soon(self.resources_freed)
 
     # --- host functions --------------------------------------------------------------------------------------------
 
@@ -257,7 +272,9 @@ class Npu:
             with host_function():
                 try:
                     fn(args)
-                except Exception as error:  # a host function's failure is a device result (507000), reported at the sync
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # its failure is a device result (507000), reported at the synchronize
                     failure = error
             then(failure)
 

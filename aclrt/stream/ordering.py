@@ -41,7 +41,7 @@ def _refuse_ipc(event: Event, stream: Stream, asked: str) -> None:
 def _refuse_old_in_capture(event: Event, stream: Stream, asked: str) -> None:
     if stream.capturing and not event.new_mode and not event.external:
         raise _unsupported(
-            asked, f"an old-mode event on capturing stream {stream.id}", "create it with aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
+            asked, f"an old-mode event on capturing {streams.captured(stream)}", "create it with aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
         )
 
 
@@ -187,7 +187,7 @@ def wait(
             raise fail(
                 Code.RT_CAPTURE_DEPENDENCY,
                 asked,
-                f"the event was recorded outside the capture of stream {stream.id}",
+                f"the event was recorded outside the capture of {streams.captured(stream)}",
                 "record it inside, or wait with ACL_EVENT_WAIT_EXTERNAL",
             )
         return
@@ -200,7 +200,7 @@ def _refuse_join(stream: Stream, event: Event, asked: str) -> None:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"{stream!r} has a type no capture takes", "use a plain stream")
     if stream.is_default:
         raise fail(
-            Code.RT_STREAM_CAPTURE_IMPLICIT, asked, f"the default stream would join the capture of {event!r}", "use a created stream"
+            Code.RT_STREAM_CAPTURE_IMPLICIT, asked, f"the default stream would join a capture through {event.capture}", "use a created stream"
         )
 
 

@@ -20,7 +20,7 @@ from aclrt.stream import callback as callbacks
 from aclrt.stream import event as events
 from aclrt.stream import notify as notifies
 from aclrt.stream import ordering, progress, transfer
-from aclrt.stream.checks import check_handle
+from aclrt.stream.checks import check_handle, require_loop
 from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
 from aclrt.task.launcher import Launcher
@@ -194,8 +194,7 @@ class Stream:
 
     def submit(self, op: Op) -> Task | None:
         """Hand one operation to where this stream's tasks go now."""
-        if require_task().get_loop() is not self.launcher.loop:
-            another_loop()
+        require_loop(self)
         self.check_failure("submit a task")
         return self.sink.append(self, op)
 
@@ -313,11 +312,14 @@ class Stream:
         take = self._failures.pop(position, None)
         if take is not None:
             take(error)
-        self.error = error
+        if self.context.failure is None:  # else it is the end of what was dropped below
+            self.error = error
         if self.context.failure_mode is FailureMode.STOP and self.context.failure is None:
             self.context.failure = error
             for stream in self.context.streams:
                 stream.choose_sink()
+            self.launcher.drop()
+            self.npu.driver.sq_abort(self.sq)  # what follows never runs: nobody need wait for it
 
     def place_of(self, position: int) -> str:
         """"file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
@@ -340,6 +342,15 @@ class Stream:
             self.kept.hold(release)
         else:
             self.when(self.submitted, release)
+
+    def lose(self, position: int, promised: int, error: AclError) -> None:
+        """Tasks that were to end up to `promised` will never be sent: nothing behind `position` comes, runs fail."""
+        for at in sorted(at for at in self._failures if position < at <= promised):
+            self._failures.pop(at)(error)
+            self.error = error
+        marks, self._marks = sorted(self._marks), []
+        for at, _, fn in marks:
+            self.when(position if at > position else at, fn)
 
     def on_failure(self, position: int, take: Callable[[AclError], None]) -> None:
         """Who is told when the task ending at `position` fails (a model run's end)."""
@@ -374,8 +385,7 @@ class Stream:
         `timeout_ms` is device time; -1 waits for ever. Errors: 107027 while capturing, 507046 on time-out, the code of a
         failed task. Source: acl_semantics 1.6, 11.3.
         """
-        if require_task().get_loop() is not self.launcher.loop:
-            another_loop()
+        require_loop(self)
         await progress.synchronize(self.context, self, timeout_ms)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from aclrt.base.enums import MemcpyKind
 from aclrt.base.errors import fail
 from aclrt.base.host_thread import require_task
 from aclrt.stream import context as contexts
-from aclrt.stream.checks import resolve
+from aclrt.stream.checks import captured, resolve
 from aclrt.task.memory import DeviceArray, HostBuffer
 from aclrt.task.task import Copy2dOp, CopyOp, SetOp, ValueWaitOp, ValueWriteOp
 from hw.driver import MemoryFault
@@ -262,7 +262,7 @@ def _pageable(ctx: Context, stream: Stream, dst: End, src: End, asked: str) -> t
         return dst, src
     if stream.capturing:
         raise fail(
-            Code.RT_PARAM_INVALID, asked, f"pageable host memory on capturing stream {stream.id}", "use memory of aclrtMallocHost"
+            Code.RT_PARAM_INVALID, asked, f"pageable host memory on capturing {captured(stream)}", "use memory of aclrtMallocHost"
         )
     ctx.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
     if src.location is Location.PAGEABLE:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec
 
+    from aclrt.task.launcher import Launcher
     from hw.driver import Driver
 
     P = ParamSpec("P", default=...)
@@ -33,7 +34,7 @@ else:
     from typing import ParamSpec  # a default is for checkers: a bare `Kernel` is one of any signature
 
     P = ParamSpec("P")
-Hot = dict[object, bytes]  # the launcher of a stream -> the SQE of these arguments on it
+Hot = set["Launcher"]  # the launchers that keep an SQE of some arguments
 CoreName = Literal["aiv", "aic", "aicpu"]
 
 CORES: dict[str, Core] = {"aiv": Core.AIV, "aic": Core.AIC, "aicpu": Core.AICPU}
@@ -81,12 +82,13 @@ class DeviceSide:
     arrays alone that have an entry, for `task.launcher`.
     """
 
-    __slots__ = ("__weakref__", "cache", "driver", "hot", "program", "retired", "scalar_room", "watched")
+    __slots__ = ("__weakref__", "cache", "driver", "hot", "kernel", "program", "retired", "scalar_room", "watched")
 
-    def __init__(self, driver: Driver, program: int, hot: dict[tuple[Any, ...], Hot]) -> None:
+    def __init__(self, driver: Driver, program: int, kernel: Kernel[Any]) -> None:
         self.driver = weakref.ref(driver)  # a kernel outlives devices
         self.program = program
-        self.hot = hot
+        self.kernel = weakref.ref(kernel)
+        self.hot = kernel.hot
         self.cache: dict[tuple[Any, ...], Bound] = {}
         self.retired: list[int] = []
         self.watched: set[int] = set()
@@ -97,7 +99,12 @@ class DeviceSide:
         self.watched.discard(base)
         for key in [key for key, bound in self.cache.items() if base in bound.bases]:
             self.retire(self.cache.pop(key))
-            self.hot.pop(key, None)
+            self.cool(key)
+
+    def cool(self, args: tuple[Any, ...]) -> None:
+        """No launcher may take a kept SQE of these arguments any more."""
+        for launcher in self.hot.pop(args, ()):
+            launcher.hot.pop((self.kernel(), *args), None)
 
     def retire(self, bound: Bound) -> None:
         bound.kept = False
@@ -123,8 +130,9 @@ class DeviceSide:
         if len(self.cache) >= CACHE_SIZE:
             for old in self.cache.values():
                 self.retire(old)
+            for key in self.cache:
+                self.cool(key)
             self.cache.clear()
-            self.hot.clear()
         if self.retired and driver.idle():
             for handle in self.retired:
                 driver.args_drop(handle)
@@ -204,7 +212,7 @@ class Kernel(Generic[P]):
             return entry, ONE_SHOT
         bound.live = (entry, 0)
         if not bound.scalars:
-            self.hot[args] = {}
+            self.hot[args] = set()
         return bound.live
 
     def bind(self, driver: Driver, args: tuple[Any, ...]) -> Bound:
@@ -317,7 +325,7 @@ class Kernel(Generic[P]):
                 program = driver.load(
                     self.fn, core=CORES[self.core], name=self.name, cost_ns=self.cost_ns, offload=self.offload
                 )
-                side = self._sides[driver] = DeviceSide(driver, program, self.hot)
+                side = self._sides[driver] = DeviceSide(driver, program, self)
             self._side = side
         return side
 

@@ -32,34 +32,36 @@ class Launcher:
     """The launches of one stream that are not in its ring yet, and the places of those that are.
 
     Invariants: `sqes` and `marks` are of one length; `driver.deferred` counts the launchers that hold any; `written` is the
-    position after everything in the ring or behind it; `blocks` are (first position, places), oldest first.
+    position after everything in the ring or behind it; `blocks` are (first position, places), oldest first; `hot` maps
+    (kernel, arguments...) to their SQE, and `kernel.hot[arguments]` holds this launcher exactly for those.
     """
 
-    __slots__ = ("blocks", "driver", "launch", "loop", "marks", "sq", "sqes", "written")
+    __slots__ = ("blocks", "driver", "hot", "launch", "loop", "marks", "sq", "sqes", "written")
 
-    def __init__(self, driver: Driver, sq: int, ordinary: Callable[[Kernel, tuple[Any, ...], int], None]) -> None:
+    def __init__(self, driver: Driver, sq: int, ordinary: Callable[[Any, tuple[Any, ...], int], None]) -> None:
         self.driver = driver
         self.sq = sq
         self.written = 0
+        self.hot: dict[tuple[Any, ...], bytes] = {}
         self.sqes: list[bytes] = []
         self.marks: list[Place | tuple[CodeType, int]] = []
         self.blocks: deque[tuple[int, list[Place | tuple[CodeType, int]]]] = deque(maxlen=BLOCKS)
         self.loop = asyncio.get_running_loop()
         self.launch = self._make(ordinary)
 
-    def _make(self, ordinary: Callable[[Kernel, tuple[Any, ...], int], None]) -> Callable[..., None]:
+    def _make(self, ordinary: Callable[[Any, tuple[Any, ...], int], None]) -> Callable[..., None]:
         """`Stream.launch` while the stream is live, as a closure: the same arguments, the same errors."""
-        running, loop, thread, key = tasks_running(), self.loop, get_ident(), self
+        running, loop, thread, hot = tasks_running(), self.loop, get_ident(), self.hot
         sqes, take, mark, arm = self.sqes, self.sqes.append, self.marks.append, self._arm
 
-        def launch(kernel: Kernel, *args: Any, blocks: int = 1) -> None:
+        def launch(*call: Any, blocks: int = 1) -> None:
             try:
-                sqe = kernel.hot[args][key]
-            except (KeyError, TypeError, AttributeError):
-                ordinary(kernel, args, blocks)
+                sqe = hot[call]
+            except (KeyError, TypeError):
+                ordinary(call[0] if call else None, call[1:], blocks)
                 return
             if blocks != 1 or loop not in running or get_ident() != thread or barred:
-                ordinary(kernel, args, blocks)
+                ordinary(call[0], call[1:], blocks)
                 return
             if not sqes:
                 arm()
@@ -68,6 +70,22 @@ class Launcher:
             mark((frame.f_code, frame.f_lasti))
 
         return launch
+
+    def prepare(self, kernel: Kernel, args: tuple[Any, ...], sqe: bytes) -> None:
+        """The next launch of these arguments takes this SQE."""
+        launchers = kernel.hot.get(args)
+        if launchers is not None:
+            launchers.add(self)
+            self.hot[(kernel, *args)] = sqe
+
+    def close(self) -> None:
+        """The stream is gone: drop what was collected, and let go of every kernel."""
+        self.drop()
+        for kernel, *args in self.hot:
+            launchers = kernel.hot.get(tuple(args))
+            if launchers is not None:
+                launchers.discard(self)
+        self.hot.clear()
 
     def _arm(self) -> None:
         self.driver.deferred += 1

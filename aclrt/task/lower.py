@@ -122,10 +122,10 @@ class LiveSink:
         launcher, core, program = stream.launcher, CORES[kernel.core], kernel.program(driver)
         launcher.flush()
         launcher.note(here())
-        hot = kernel.hot.get(args) if blocks == 1 and not driver.clock.virtual else None
-        if hot is not None:
+        if blocks == 1 and not driver.clock.virtual:
             chip = driver.chip
-            hot[launcher] = chip.kernel_pack.pack(chip.kernel_word(flags), chip.ident(stream.id, 0), core, program, handle, 1)
+            word, ident = chip.kernel_word(flags), chip.ident(stream.id, 0)
+            launcher.prepare(kernel, args, chip.kernel_pack.pack(word, ident, core, program, handle, 1))
         stream.submitted = driver.submit_kernel(
             stream.sq, stream.next_task_id(), core, program, handle, blocks, flags
         )

@@ -172,6 +172,8 @@ def model_execute(m: Machine, sq: Sq, step: Step) -> int:
         raise TaskFault(Status.ILLEGAL_PARAM, f"model {model.id} has SQs that are not bound")
     if model.merged is None or not model.merged.valid:
         model.merged = merge(m, model) if not m.careful else None
+        if model.merged is not None:
+            m.queue.open_slice()  # the look for an order is not time that the tasks took
     m.models.start(model, sq)
     return NEXT
 

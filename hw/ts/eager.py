@@ -153,6 +153,12 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
             kept, program = steps.get(_KEY(buffer, at)), 0
             if kept is not None and kept.run(m, sq, kept) != PARK:
                 sq.head += 1
+                if kept.kind is SqeKind.MODEL_EXECUTE and sq.head != ring.tail:
+                    # The model goes first: the end-graph wait behind is then passed, where it would be slept on.
+                    sq.make_ready()
+                    yield
+                    if sq.stale:
+                        return
             else:
                 yield from _task(m, sq, buffer[at] | buffer[at + 1] << 8, 0, 0, kept)
                 if sq.stale:

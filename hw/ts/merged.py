@@ -10,7 +10,7 @@ from collections import deque
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, final
 
-from hw.ts.program import OP_RUN, OP_SLOW, SEGMENT_TASKS, entry_of, pass_event
+from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, PART_NS, SEGMENT_TASKS, entry_of, pass_event
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -29,20 +29,21 @@ __all__ = ["Merged", "merge", "run_merged"]
 class Merged:
     """The program and where each call of it comes from.
 
-    Invariants: `chunks` hold `SEGMENT_TASKS` calls each (the last one fewer) and `origins` beside them their (SQ, slot);
+    Invariants: `chunks` hold `size` calls each (the last one fewer) and `origins` beside them their (SQ, slot);
     `positions[image]` is the index of each slot's call, -1 for a wait, which the order answers; `valid` is False once a
     change to an image was more than another call in a slot of the same kind.
     """
 
-    __slots__ = ("chunks", "lead", "origins", "positions", "sqs", "valid")
+    __slots__ = ("chunks", "lead", "origins", "positions", "size", "sqs", "valid")
 
-    def __init__(self, sqs: list[ModelSq], calls: list[Pair], origins: list[tuple[ModelSq, int]]) -> None:
+    def __init__(self, sqs: list[ModelSq], calls: list[Pair], origins: list[tuple[ModelSq, int]], size: int) -> None:
         self.sqs = sqs
+        self.size = size
         self.lead = sqs[0]
         self.valid = True
-        cuts = range(0, len(calls), SEGMENT_TASKS)
-        self.chunks = [calls[cut : cut + SEGMENT_TASKS] for cut in cuts]
-        self.origins = [origins[cut : cut + SEGMENT_TASKS] for cut in cuts]
+        cuts = range(0, len(calls), size)
+        self.chunks = [calls[cut : cut + size] for cut in cuts]
+        self.origins = [origins[cut : cut + size] for cut in cuts]
         self.positions: dict[Image, list[int]] = {sq.image: [-1] * sq.tail for sq in sqs}
         for at, (sq, slot) in enumerate(origins):
             self.positions[sq.image][slot] = at
@@ -57,7 +58,7 @@ class Merged:
         if at < 0 or not (isinstance(new, tuple) and isinstance(old, tuple)) or _ordering(image, old) or _ordering(image, new):
             self.valid = False
         else:
-            self.chunks[at // SEGMENT_TASKS][at % SEGMENT_TASKS] = new
+            self.chunks[at // self.size][at % self.size] = new
 
 
 def _ordering(image: Image, cell: Pair) -> bool:
@@ -71,14 +72,19 @@ def merge(m: Machine, model: Model) -> Merged | None:
     sqs = model.heads or []
     if model.unmergeable or len(sqs) < 2 or len(sqs) != len(model.sqs):
         return None
+    longest = 1
     for sq in sqs:
-        if any(op == OP_SLOW for op, _, _ in sq.image.program(sq.tail)):
-            return None  # not measured yet, or heavy: then its streams gain by running side by side
+        for op, segment, _ in sq.image.program(sq.tail):
+            if op == OP_CONTROL:
+                continue  # the order below says whether it can be
+            if not segment.inline:
+                return None  # not measured yet, or heavy: then its streams gain by running side by side
+            longest = max(longest, segment.mean_ns)
     found = _order(m, model, sqs)
     if found is None:
         model.unmergeable = True
         return None
-    merged = Merged(sqs, *found)
+    merged = Merged(sqs, *found, size=max(1, min(SEGMENT_TASKS, PART_NS // longest)))
     for sq in sqs:
         sq.image.merged = merged
     return merged
@@ -100,7 +106,8 @@ def _order(m: Machine, model: Model, sqs: list[ModelSq]) -> tuple[list[Pair], li
             entry = cell if isinstance(cell, tuple) else entry_of(cell) if cell is not None else None
             if entry is None:
                 return None
-            fn, values = entry
+            fn: Any = entry[0]
+            values: Any = entry[1]
             if fn is pass_event:
                 if values[0] not in recorded:
                     break

@@ -24,6 +24,9 @@ OP_RUN, OP_SLOW, OP_CONTROL = range(3)
 """What the replay loop tells apart: a light segment, one not measured yet or not light, a control step."""
 
 SEGMENT_TASKS = 512
+PART_NS = 300_000
+"""Inline parts are cut so that one holds the loop for about this long."""
+
 _WR_CQE = int(SqeFlag.WR_CQE)
 _KERNEL = int(SqeKind.KERNEL)
 
@@ -49,15 +52,22 @@ def pass_notify(notify: Notify) -> None:
 class Segment:
     """A run of tasks that are called: slots start .. stop-1, one (fn, args) pair each, plain waits among them.
     `parts` is how it is run when it is not light: (on a worker?, from, to) by index, as last measured; empty until
-    it was."""
+    it was. `times` are the ns of each task as measured once, while a second look is due; `mean_ns` is what a task took."""
 
-    __slots__ = ("pairs", "parts", "start", "stop")
+    __slots__ = ("mean_ns", "pairs", "parts", "start", "stop", "times")
 
     def __init__(self, start: int, pairs: list[Any]) -> None:
         self.start = start
         self.stop = start + len(pairs)
         self.pairs = pairs
         self.parts: list[tuple[bool, int, int]] = []
+        self.times: list[int] = []
+        self.mean_ns = 0
+
+    @property
+    def inline(self) -> bool:
+        """Measured, and no part of it goes to a worker."""
+        return bool(self.parts) and not any(on_thread for on_thread, _, _ in self.parts)
 
     def __repr__(self) -> str:
         return f"<Segment {self.start}..{self.stop}>"

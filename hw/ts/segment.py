@@ -15,7 +15,7 @@ import numpy as np
 from hw.engines.core import HEAVY_NS
 from hw.ts.careful import handler
 from hw.ts.control import PARK
-from hw.ts.program import OP_RUN, OP_SLOW, Parked, Segment
+from hw.ts.program import OP_RUN, OP_SLOW, PART_NS, Parked, Segment
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["on_worker", "run_segment"]
 
-PART_NS = 300_000
-"""Inline parts are cut so that one holds the loop for about this long."""
+CERTAIN_NS = 5_000_000
+"""A task that took this long is heavy at the first look."""
+
 
 
 def run_segment(
@@ -76,10 +77,23 @@ def _measured(
                 return False
     queue.budget -= len(pairs) - skip
     if not skip:
+        if segment.times:
+            times = list(map(min, times, segment.times))
+        elif _doubtful(times):
+            segment.times = times  # a look from another run: what took long may only have been interrupted
+            return True
+        segment.times = []
+        segment.mean_ns = sum(times) // len(times)
         segment.parts = _cut(m, pairs, times)
         light = len(segment.parts) == 1 and not segment.parts[0][0]
         steps[index] = (OP_RUN if light else OP_SLOW, segment, pairs)
     return True
+
+
+def _doubtful(times: Sequence[int]) -> bool:
+    """Whether one measurement is not enough to say that a segment is not light."""
+    longest = max(times)
+    return (longest >= HEAVY_NS or sum(times) > PART_NS) and longest < CERTAIN_NS
 
 
 def _cut(m: Machine, pairs: Sequence[Pair], times: Sequence[int]) -> list[tuple[bool, int, int]]:

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
+    from hw.ts.merged import Merged
     from collections.abc import Callable
 
     from hw.clock import Clock, Timer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def on(**options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..
                 await fn(Bench(dev, chip))
 
         del run.__wrapped__  # pytest would ask for the case's own parameter
-        return run
+        return cast("Callable[..., Awaitable[None]]", run)
 
     return decorate
 

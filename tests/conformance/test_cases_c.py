@@ -167,7 +167,7 @@ async def test_C08_a_chain_that_does_not_come_back(b: Bench) -> None:
 async def test_C11_a_joined_stream_captures_already(b: Bench) -> None:
     b.begin()
     fork(b.s, b.side)
-    with refused(107027, f"stream {b.side.id}", "joined through"):
+    with refused(107027, f"stream {b.side.id}", "joined at", "through event"):
         b.begin(b.side)
     launch(b.side, add, b.x, 1.0)
     join(b.s, b.side)

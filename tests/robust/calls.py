@@ -25,6 +25,7 @@ HANDLES = {
     "endEvent": "event",
     "notify": "notify",
     "label": "label",
+    "lbl": "label",
     "labels": "labels",
     "labelList": "label_list",
     "handle_": "handle",

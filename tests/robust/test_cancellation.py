@@ -1,4 +1,4 @@
-"""Cancelling a wait ends that wait only: device work goes on, other waiters are told, nothing is lost (style of httpcore)."""
+"""Cancelling a wait ends that wait only: device work goes on, other waiters are told, nothing is lost."""
 
 from __future__ import annotations
 
@@ -164,11 +164,14 @@ async def test_asyncio_timeout_around_a_capture(g: Gated) -> None:
         async with aclrt.capture(g.s) as graph:
             g.s.launch(add, g.x, 1.0)
     await graph.replay(g.s)
+
+    async def too_long() -> None:
+        async with asyncio.timeout(0), aclrt.capture(g.s):
+            g.s.launch(add, g.x, 1.0)
+            await asyncio.Event().wait()
+
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
-            async with aclrt.capture(g.s):
-                g.s.launch(add, g.x, 1.0)
-                await asyncio.Event().wait()
+        await too_long()
     assert not captured(g.dev)
     assert g.x.numpy()[0] == 1
 
@@ -246,11 +249,14 @@ async def test_a_task_group_that_fails_around_runs(g: Gated) -> None:
         await settle()
         raise LookupError("one of the group")
 
-    with pytest.raises(ExceptionGroup) as caught:
+    async def together() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(wait_for_it(run))
             group.create_task(g.s.synchronize())
             group.create_task(fail())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await together()
     assert caught.group_contains(LookupError)
     g.open()
     await run
