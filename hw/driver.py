@@ -292,13 +292,14 @@ class Driver:
     def event_state(self, id: int) -> bool:
         return self._m.events.at(id).recorded
 
-    def event_untimed(self, id: int) -> None:
-        """Nobody will ask when this event was recorded, so a record need not read the clock (about 100 ns of an
-        edge between two streams). Until the id is given out anew."""
-        self._m.events.at(id).timed = False
+    def event_private(self, id: int) -> None:
+        """The event is one model's alone: nobody asks when it was recorded or waits for it from outside, and it starts
+        each run clear. A record need not read the clock, and a merged program need not record it at all. Until the id
+        is given out anew."""
+        self._m.events.at(id).private = True
 
     def event_time_ns(self, id: int) -> int:
-        """Device time of the last record; 0 before the first one and for an untimed event."""
+        """Device time of the last record; 0 before the first one and for a private event."""
         return self._m.events.time_ns(self._m.events.at(id))
 
     # -- completions ----------------------------------------------------------------------------------------------

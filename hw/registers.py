@@ -20,15 +20,19 @@ __all__ = ["Event", "EventFile", "Notify", "NotifyFile"]
 
 @final
 class Event(Signal):
-    """An event register: set by a record, cleared by a reset; a passing wait leaves it set."""
+    """An event register: set by a record, cleared by a reset; a passing wait leaves it set.
 
-    __slots__ = ("id", "recorded", "stamp", "timed")
+    A `private` one is used by the streams of one model and nobody else; reading the clock costs more than all else a
+    record does, so a private record keeps no stamp.
+    """
+
+    __slots__ = ("id", "private", "recorded", "stamp")
 
     def __init__(self, id: int) -> None:
         super().__init__()
         self.id = id
         self.recorded = False
-        self.timed = True  # a record reads the clock, which costs more than all else it does
+        self.private = False
         self.stamp = 0  # Clock.stamp of the last record; kept by a reset
 
     def __repr__(self) -> str:
@@ -83,7 +87,7 @@ class EventFile:
         cell = self._cells.get(id)
         if cell is not None:
             cell.recorded = False
-            cell.timed = True
+            cell.private = False
             cell.stamp = 0
 
     def time_ns(self, event: Event) -> int:
@@ -92,7 +96,7 @@ class EventFile:
 
     def record(self, event: Event) -> None:
         event.recorded = True
-        if event.timed:
+        if not event.private:
             event.stamp = self._stamp()
         if event.sleepers:
             event.fire()

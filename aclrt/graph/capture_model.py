@@ -127,7 +127,8 @@ class CaptureModel(Model):
     def check_destroyable(self, asked: str) -> None:
         if self.capturing:
             since = f" (stream {self.origin.user.id} {self.origin.joined_how()})" if self.origin is not None else ""
-            raise fail(Code.RT_MODEL_CAPTURED, asked, f"{self.title()} is {self.status.name}{since}", "end the capture first")
+            met = f"{self.title()} is {self.status.name}{since}"
+            raise fail(Code.RT_MODEL_CAPTURED, asked, met, "end the capture first")
 
     def check_executable(self, asked: str, *, asynchronous: bool) -> None:
         self.check_destroyable(asked)

@@ -23,7 +23,14 @@ class CaptureStream:
     """
 
     def __init__(
-        self, model: CaptureModel, user: Stream, *, original: bool, how: str, through: object = None, added: bool = False
+        self,
+        model: CaptureModel,
+        user: Stream,
+        *,
+        original: bool,
+        how: str,
+        through: object = None,
+        added: bool = False,
     ) -> None:
         self.model = model
         self.context = model.context

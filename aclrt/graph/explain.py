@@ -22,7 +22,7 @@ def explain(npu: Npu) -> str:
     """The who-waits-for-whom text: one line per parked stream and per host wait, then the cycles."""
     waits = [_wait(npu, wait) for wait in npu.driver.waits()]
     hosts = [HostWaitListing(task=str(what), target=Target(TargetKind.HOST, 0, str(what))) for what in npu.waits.values()]
-    return texts.explain(waits, hosts, list(_signals(npu)))
+    return "\n".join([texts.explain(waits, hosts, list(_signals(npu))), *(held.explain() for held in npu.short)])
 
 
 def headline(npu: Npu) -> str:

@@ -36,7 +36,7 @@ class CaptureEvent:
         self.sink = sink
         self.register = Register(model.npu, "record an event in a capture")
         assert self.register.id is not None
-        model.npu.driver.event_untimed(self.register.id)  # nobody can ask a hidden event for its time
+        model.npu.driver.event_private(self.register.id)  # nobody can ask a hidden event for its time
         self.task: Task | None = None
         self.waits: list[CaptureStream] = []
         self.place = here()
@@ -115,7 +115,8 @@ def join(hidden: CaptureEvent, stream: Stream) -> None:
                 )
             joined = enter(model, stream, hidden.sink, original=False, how="joined", through=hidden)
         elif joined.model is not model:
-            conflict = _conflict(f"aclrtStreamWaitEvent on stream {stream.id} ({joined.joined_how()})", hidden, joined.model)
+            asked = f"aclrtStreamWaitEvent on stream {stream.id} ({joined.joined_how()})"
+            conflict = _conflict(asked, hidden, joined.model)
             joined.model.terminate(conflict)
             raise conflict
         hidden.sink.append(stream, EventWaitOp(event=hidden.register, capture=hidden))
@@ -169,8 +170,8 @@ def check_joined(model: CaptureModel) -> None:
             raise _unjoined(model, stream, f"its last task is the record of {hidden}, for which nobody waited")
         ends.append(hidden)
     if ends and not any(waiter.original for hidden in ends for waiter in hidden.waits):
-        why = f"its last task is the record of {ends[0]}; like those of all forked streams it was waited for, but not by an origin"
-        raise _unjoined(model, forked[0], why)
+        why = "like those of all forked streams it was waited for, but not by an origin"
+        raise _unjoined(model, forked[0], f"its last task is the record of {ends[0]}; {why}")
 
 
 def _unjoined(model: CaptureModel, stream: CaptureStream, why: str) -> AclError:

@@ -9,13 +9,13 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
-from aclrt.model.held import HeldRun, HeldSink, Shortage
 from aclrt.model import fill, to_aicpu
+from aclrt.model.held import HeldRun, HeldSink, Shortage
 from aclrt.model.model import check_handle, require_same
 from aclrt.model.names import run_callbacks
 from aclrt.model.normal import NormalModel
-from aclrt.stream import context as contexts
 from aclrt.stream import checks as streams
+from aclrt.stream import context as contexts
 from aclrt.task.lower import LiveSink, encode
 from aclrt.task.task import ModelExecuteOp, NotifyWaitOp
 

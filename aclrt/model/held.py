@@ -40,7 +40,7 @@ class HeldSink:
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self.live = stream.live
-        self.entries: deque[Op | Callable[[], bool]] = deque()
+        self.entries: deque[Op | HeldRun] = deque()
         self.sqes = 0  # of the operations in `entries`
 
     @classmethod
@@ -53,9 +53,9 @@ class HeldSink:
         stream.npu.short.append(held)
         return held
 
-    def gate(self, opens: Callable[[], bool]) -> None:
-        """Everything after this point waits until `opens()` is True."""
-        self.entries.append(opens)
+    def gate(self, run: HeldRun) -> None:
+        """Everything after this point waits until the run has what it needs."""
+        self.entries.append(run)
 
     def append(self, stream: Stream, op: Op) -> None:
         nsqe = op.sqes(stream.npu.spec.wait_sqes)
@@ -89,6 +89,14 @@ class HeldSink:
         self.sqes = 0
         stream.lose(stream.submitted, promised, error)
 
+    def explain(self) -> str:
+        """What the stream is held by, in one line."""
+        first = self.entries[0] if self.entries else None
+        text = f"stream {self.stream.id} is held at the host, {len(self.entries)} entries"
+        if isinstance(first, HeldRun) and first.missing is not None:
+            text += f": {first.run} waits for {first.missing.name} resources, {self.stream.npu.usage(first.missing)}"
+        return text
+
     def resume(self) -> bool:
         """Send what can be sent. True when nothing is held any more and the live sink is back."""
         stream = self.stream
@@ -100,7 +108,7 @@ class HeldSink:
             if isinstance(entry, Op):
                 self.live.append(stream, entry)
                 self.sqes -= entry.sqes(stream.npu.spec.wait_sqes)
-            elif not entry():
+            elif not entry.open():
                 stream.submitted = promised
                 return False
             self.entries.popleft()
@@ -119,15 +127,16 @@ class HeldRun:
     behind another held one is held too, whatever it needs, so that it cannot keep from that one what it waits for.
     """
 
-    __slots__ = ("_expired", "_ops", "_prepare", "_timer", "run", "sink")
+    __slots__ = ("_expired", "_ops", "_prepare", "_timer", "missing", "run", "sink")
 
     def __init__(self, run: Run, ops: tuple[Op, ...], prepare: Callable[[], None], shortage: Shortage | None) -> None:
         npu = run.model.npu
         self.run = run
         self.sink = HeldSink.on(run.stream)
-        self.sink.gate(self.open)
+        self.sink.gate(self)
         self._ops = ops
         self._prepare = prepare
+        self.missing = shortage.kind if shortage is not None else None  # what it was short of when it last asked
         self._expired = False
         self._timer: Timer | None = None
         if shortage is not None and shortage.kind is IdKind.NOTIFY:  # for SQs the runtime waits without limit
@@ -139,6 +148,7 @@ class HeldRun:
         try:
             self._prepare()
         except Shortage as shortage:
+            self.missing = shortage.kind
             if not self._expired:
                 return False
             self._give_up(_exhausted(self.run, shortage.kind))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from aclrt.stream.context import Context
-    from aclrt.stream.npu import Npu
     from aclrt.stream.stream import Stream
 
 

@@ -31,7 +31,8 @@ def check_handle(stream: Stream, asked: str) -> None:
 
 def captured(stream: Stream) -> str:
     """"stream 3 (joined at f.py:7 through event 2 recorded at f.py:6)", for refusals."""
-    return f"stream {stream.id} ({stream.capture.joined_how()})" if stream.capture is not None else f"stream {stream.id}"
+    how = f" ({stream.capture.joined_how()})" if stream.capture is not None else ""
+    return f"stream {stream.id}{how}"
 
 
 def refuse_capturing(stream: Stream, asked: str) -> None:

@@ -183,7 +183,8 @@ def fresh_mark(event: Event, stream: Stream | None, asked: str) -> Mark:
 def refuse_captured(event: Event, asked: str) -> None:
     """107028 for an event whose latest record is inside an open capture."""
     if event.captured:
-        raise fail(Code.RT_EVENT_CAPTURED, asked, f"{event.capture} belongs to an open capture", "wait for it on a stream, or end the capture")
+        met = f"{event.capture} belongs to an open capture"
+        raise fail(Code.RT_EVENT_CAPTURED, asked, met, "wait for it on a stream, or end the capture")
 
 
 def refuse_external(event: Event, asked: str) -> None:

@@ -71,6 +71,8 @@ class HeldStream(Protocol):
 
     def drop(self, error: AclError) -> None: ...
 
+    def explain(self) -> str: ...
+
 
 class HoldsIds(Protocol):
     """A model, seen as a holder of resources (for the message of an exhausted one)."""
@@ -222,15 +224,14 @@ class Npu:
     def exhausted(self, kind: IdKind, asked: str, shortage: Exception | None = None) -> NoReturn:
         """Raise the error of an exhausted resource, naming the limit and who holds it."""
         code, word = RESOURCE_CODES[kind]
+        met = f"no {word} left: {self.usage(kind)}"
+        raise errors.fail(code, asked, met, "destroy models or streams that are no longer needed") from shortage
+
+    def usage(self, kind: IdKind) -> str:
+        """How many of a resource are in use, of how many, and the models that hold most of them."""
         holders = [(model.title(), model.holdings().get(kind, 0)) for model in self.models()]
         held = ", ".join(f"{title} {count}" for title, count in sorted(holders, key=lambda h: -h[1])[:8] if count)
-        total = self.driver.held(kind)
-        raise errors.fail(
-            code,
-            asked,
-            f"no {word} left: all {self.driver.limit(kind)} in use ({total} held; by models: {held or 'none'})",
-            "destroy models or streams that are no longer needed",
-        ) from shortage
+        return f"{self.driver.held(kind)} of {self.driver.limit(kind)} in use (by models: {held or 'none'})"
 
     def models(self) -> Iterator[HoldsIds]:
         for context in self.contexts:

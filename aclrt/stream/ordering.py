@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import EventFlag, RecordFlag, StreamFlag, WaitFlag
 from aclrt.base.errors import fail
+from aclrt.stream import checks as streams
 from aclrt.stream import context as contexts
 from aclrt.stream import event as events
-from aclrt.stream import checks as streams
 from aclrt.stream.register import Cell, Mark, Register
 from aclrt.task.task import EventRecordOp, EventResetOp, EventWaitOp, ValueWaitOp, ValueWriteOp
 
@@ -40,9 +40,8 @@ def _refuse_ipc(event: Event, stream: Stream, asked: str) -> None:
 
 def _refuse_old_in_capture(event: Event, stream: Stream, asked: str) -> None:
     if stream.capturing and not event.new_mode and not event.external:
-        raise _unsupported(
-            asked, f"an old-mode event on capturing {streams.captured(stream)}", "create it with aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
-        )
+        met = f"an old-mode event on capturing {streams.captured(stream)}"
+        raise _unsupported(asked, met, "create it with aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)")
 
 
 def _refuse_bound(event: Event, stream: Stream, asked: str) -> None:
@@ -199,9 +198,8 @@ def _refuse_join(stream: Stream, event: Event, asked: str) -> None:
     if not stream.supports_capture:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"{stream!r} has a type no capture takes", "use a plain stream")
     if stream.is_default:
-        raise fail(
-            Code.RT_STREAM_CAPTURE_IMPLICIT, asked, f"the default stream would join a capture through {event.capture}", "use a created stream"
-        )
+        met = f"the default stream would join a capture through {event.capture}"
+        raise fail(Code.RT_STREAM_CAPTURE_IMPLICIT, asked, met, "use a created stream")
 
 
 def _wait_live(event: Event, stream: Stream, timeout_ms: int, asked: str) -> None:

@@ -77,7 +77,8 @@ async def abort(ctx: Context | None, stream: Stream) -> None:
         raise errors.fail(Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is bound to {stream.model.title()}", "abort the model")
     stream.launcher.drop()
     for held in [held for held in stream.npu.short if held.stream is stream]:
-        held.drop(errors.fail(Code.RT_STREAM_ABORT, asked, f"stream {stream.id} held runs that waited for resources", "execute again"))
+        met = f"stream {stream.id} held runs that waited for resources"
+        held.drop(errors.fail(Code.RT_STREAM_ABORT, asked, met, "execute again"))
     stream.npu.driver.sq_abort(stream.sq)
     if stream.gate is not None:
         stream.gate.clear()

@@ -18,7 +18,7 @@ from hw.ts.control import PARK, RunFailed
 from hw.ts.decoder import Cell, Step
 from hw.ts.replay import unwrap
 from hw.ts.segment import on_worker
-from hw.ts.sq import IDLE
+from hw.ts.sq import IDLE, RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -155,8 +155,14 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
                 sq.head += 1
                 if kept.kind is SqeKind.MODEL_EXECUTE and sq.head != ring.tail:
                     # The model goes first: the end-graph wait behind is then passed, where it would be slept on.
-                    sq.make_ready()
-                    yield
+                    ready = queue.ready
+                    if len(ready) == 1 and ready[0].report is None:  # a model's SQ, and no one else wants a turn
+                        lead = ready.popleft()
+                        lead.state = RUNNING
+                        lead.resume()
+                    else:
+                        sq.make_ready()
+                        yield
                     if sq.stale:
                         return
             else:

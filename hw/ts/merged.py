@@ -30,7 +30,7 @@ class Merged:
     """The program and where each call of it comes from.
 
     Invariants: `chunks` hold `size` calls each (the last one fewer) and `origins` beside them their (SQ, slot);
-    `positions[image]` is the index of each slot's call, -1 for a wait, which the order answers; `valid` is False once a
+    `positions[image]` is the index of each slot's call, -1 for a wait or a private event, which the order answers; `valid` is False once a
     change to an image was more than another call in a slot of the same kind.
     """
 
@@ -113,10 +113,11 @@ def _order(m: Machine, model: Model, sqs: list[ModelSq]) -> tuple[list[Pair], li
                     break
                 slot += 1
                 continue
-            if fn is record:
-                recorded.add(values[0])
-            elif fn is reset:
-                recorded.discard(values[0])
+            if fn is record or fn is reset:
+                recorded.add(values[0]) if fn is record else recorded.discard(values[0])
+                if values[0].private:
+                    slot += 1  # the order has answered all who ask
+                    continue
             elif fn is notify:
                 if values[0] is not model.notify:
                     return None
@@ -185,6 +186,12 @@ def _split(m: Machine, merged: Merged, number: int) -> None:
     for origins in merged.origins[:number]:
         for sq, slot in origins:
             heads[sq] = slot + 1
+    record, reset, _ = m.decoder.calls_that_order
+    for call in (record, reset):
+        for sq, head in heads.items():
+            for cell in sq.image.cells[:head]:
+                if isinstance(cell, tuple) and cell[0] is call and cell[1][0].private:
+                    call(cell[1][0])  # what the order made unnecessary, the streams by themselves will look at
     for sq, head in heads.items():
         if sq is merged.lead:
             sq.merged, sq.head = None, head

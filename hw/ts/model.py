@@ -44,7 +44,7 @@ class Model(Signal):
     `heads` are those bound, None when a binding changed since they were looked up.
     """
 
-    __slots__ = ("active", "heads", "id", "loaded", "merged", "notify", "root", "run", "sqs", "taken", "unmergeable")
+    __slots__ = ("active", "heads", "id", "loaded", "merged", "notify", "root", "run", "sqs", "taken", "unclean", "unmergeable")
 
     def __init__(self, id: int) -> None:
         super().__init__()
@@ -53,6 +53,7 @@ class Model(Signal):
         self.sqs: dict[int, bool] = {}
         self.heads: list[ModelSq] | None = None
         self.merged: Merged | None = None  # its SQs as one program; looked for again while there is no valid one
+        self.unclean = False  # a run was cut short: its private events may be set
         self.unmergeable = False  # ... unless the SQEs as they are now have none
         self.notify: Notify | None = None
         self.taken: Callable[[], None] | None = None  # what `notify.on_taken` is while the register is this model's
@@ -169,6 +170,10 @@ class Models:
         if model.notify is not None:
             model.notify.set = False
             model.notify.error = None
+        if model.unclean:
+            model.unclean = False
+            for sq in self.tree(model):
+                sq.image.clear_private_events()
         if self._observers:
             self._observers.model_start(model.id, exe.id)
         merged = model.merged
@@ -209,6 +214,7 @@ class Models:
         if run is None or run.status is not Status.OK:
             return
         run.status, run.fault = status, fault
+        root.unclean = True
         self.stop(sq for sq in self.tree(root) if sq is not failed)
         if root.active == 0:
             self._settle(root)

@@ -169,6 +169,13 @@ class Image:
                 return
         self._forget_steps()
 
+    def clear_private_events(self) -> None:
+        """A run was cut short: the next one starts with the events of its model clear, as the first one did."""
+        record = self.decoder.calls_that_order[0]
+        for cell in self.cells:
+            if isinstance(cell, tuple) and cell[0] is record and cell[1][0].private:
+                cell[1][0].recorded = False
+
     def _forget_steps(self) -> None:
         if self.merged is not None:
             self.merged.valid = False

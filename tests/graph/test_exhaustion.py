@@ -217,7 +217,7 @@ async def test_the_message_names_who_holds_how_many() -> None:
         with pytest.raises(aclrt.AclError) as caught:
             await lab.adding()
         assert 'by models: graph 0 "decode" 3, graph 1 "prefill" 2, graph 2 1' in str(caught.value)
-        assert "all 10 in use" in str(caught.value)
+        assert "10 of 10 in use" in str(caught.value)
 
 
 async def test_events_and_notifies_are_told_by_holder_too() -> None:
@@ -225,14 +225,14 @@ async def test_events_and_notifies_are_told_by_holder_too() -> None:
         lab = Lab(dev)
         graph = await lab.adding(name="decode", sides=2)
         events = [acl.aclrtCreateEventWithFlag(acl.ACL_EVENT_EXTERNAL) for _ in range(5)]
-        with pytest.raises(aclrt.AclError, match=r'event resource left: all 9.*graph 0 "decode" 4'):
+        with pytest.raises(aclrt.AclError, match=r'event resource left: 9 of 9 in use.*graph 0 "decode" 4'):
             acl.aclrtCreateEventWithFlag(acl.ACL_EVENT_EXTERNAL)
         await graph.replay(lab.s)
         async with aclrt.capture(lab.s, name="added") as added:
             acl.rtStreamAddToModel(lab.side, added)
             lab.side.launch(add, lab.x, 1.0)
         dev.notify()
-        with pytest.raises(aclrt.AclError, match=r'notify resource left: all 5.*"added" 3, graph 0 "decode" 1'):
+        with pytest.raises(aclrt.AclError, match=r'notify resource left: 5 of 5 in use.*"added" 3, graph 0 "decode" 1'):
             dev.notify()
         await added.close()
         for _ in range(3):

@@ -165,6 +165,7 @@ async def test_an_execute_waits_while_others_run() -> None:
         assert (first_run.done, second_run.done) == (False, False)
         assert (second.runs, second.pins) == (1, 0)
         assert acl.aclrtStreamQuery(lab.side) == acl.ACL_STREAM_STATUS_NOT_READY
+        assert "waits for SQ resources, 1 of 1 in use (by models: graph 0 1)" in dev.explain()
         lab.open_gate()
         await second_run
         await lab.side.synchronize()
@@ -208,7 +209,7 @@ async def test_notifies_are_waited_for_three_seconds() -> None:
         first = gated.launch(lab.s)
         run = other.launch(lab.side)
         lab.side.launch(add, lab.x, 5.0)
-        with pytest.raises(aclrt.AclError, match=r'notify resource left: all 1 in use.*"decode" 1') as caught:
+        with pytest.raises(aclrt.AclError, match=r'notify resource left: 1 of 1 in use.*"decode" 1') as caught:
             await run
         assert caught.value.code == 207009
         assert dev.now_ns() == 3_000_000_000

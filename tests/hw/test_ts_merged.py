@@ -207,3 +207,31 @@ async def test_an_event_waited_for_outside_still_wakes_the_waiter() -> None:
     await rig.until(other, position)
     assert rig.ran.count("woken") == 1
     rig.driver.close()
+
+
+@pytest.mark.parametrize("warm_runs", [0, 3])
+async def test_a_run_cut_short_leaves_no_private_event_for_the_next(warm_runs: int) -> None:
+    """The wait of the second stream must not pass on what the failed run recorded."""
+    rig = Rig()
+    d, sq, angry = rig.driver, rig.sq(), [False]
+
+    def maybe() -> None:
+        if angry[0]:
+            raise ArithmeticError("b")
+        rig.ran.append("b")
+
+    for event in (1, 2):
+        d.event_private(event)
+    go, back = edge(rig, 1), edge(rig, 2)
+    first = [rig.say("a"), go[0], rig.kernel(maybe), back[1], rig.say("d"), go[2], back[2]]
+    model = rig.model(first, [go[1], rig.say("c"), back[0]], heads=2)
+    await warm(rig, sq, model, warm_runs)
+    angry[0] = True
+    await rig.until(sq, rig.execute(sq, model))
+    angry[0] = False
+    rig.ran.clear()
+    await warm(rig, sq, model, 4)
+    for run in range(4):
+        words = rig.ran[4 * run : 4 * run + 4]
+        assert (words[0], words[3]) == ("a", "d"), rig.ran
+    d.close()

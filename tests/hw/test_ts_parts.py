@@ -176,7 +176,7 @@ def test_a_given_out_register_is_clear() -> None:
     d.free(IdKind.NOTIFY, notify)
     assert (d.alloc(IdKind.EVENT), d.alloc(IdKind.NOTIFY)) == (event, notify)
     assert (d.event_state(event), d.event_time_ns(event), d.notify_state(notify)) == (False, 0, (False, 0))
-    d.event_untimed(event)
+    d.event_private(event)
     d.event_set(event)
     assert (d.event_state(event), d.event_time_ns(event)) == (True, 0)
     d.free(IdKind.EVENT, event)

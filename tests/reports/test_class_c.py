@@ -9,7 +9,7 @@ import pytest
 
 import aclrt
 from aclrt import acl
-from tests.robust.bench import add, array, captured, held, refused
+from tests.robust.bench import add, array, captured, held, refused, settle
 
 CHIPS = ["v100", "v200"]
 
@@ -24,29 +24,38 @@ async def graph_of(dev: aclrt.Device, s: aclrt.Stream, name: str, *sides: aclrt.
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-async def test_C2_queues_run_out_and_the_message_says_who_has_them(chip: str) -> None:
-    """Not "out of disk space": the resource, the limit, and the holders by name."""
-    async with aclrt.open_device(chip=chip, limits={"max_sqs": 3}) as dev:
-        s, side, x = dev.stream(), dev.stream(), array(dev)
-        model = acl.aclmdlRIBuildBegin(0)  # its queues are its own until it is destroyed
-        acl.aclmdlRISetName(model, "prefill")
-        for number in range(2):
-            stream = acl.aclrtCreateStreamWithConfig(0, acl.ACL_STREAM_PERSISTENT)
-            flag = acl.ACL_MODEL_STREAM_FLAG_DEFAULT if number else acl.ACL_MODEL_STREAM_FLAG_HEAD
-            acl.aclmdlRIBindStream(model, stream, flag)
-            stream.launch(add, x, 1.0)
-            last = stream
-        acl.aclmdlRIEndTask(model, last)
-        acl.aclmdlRIBuildEnd(model)
-        small = await graph_of(dev, s, "decode 1")
+async def test_C2_more_queues_than_there_are(chip: str) -> None:
+    """Not "out of disk space": the resource, what is needed and what there is, and the graph by name."""
+    async with aclrt.open_device(chip=chip, limits={"max_sqs": 2}) as dev:
+        s, sides = dev.stream(), [dev.stream() for _ in range(2)]
+        small, big = await graph_of(dev, s, "decode 1", sides[0]), await graph_of(dev, s, "decode 64", *sides)
         await small.replay(s)
-        big = await graph_of(dev, s, "decode 2", side)
-        with refused(207005, "SQ/CQ resource", "all 3", '"prefill" 2') as caught:
+        with refused(207005, "SQ/CQ resource", '"decode 64"', "needs 3 SQs", "pool has 2") as caught:
             big.launch(s)
         assert isinstance(caught.value, aclrt.ResourceError)
         await small.replay(s)  # nothing is lost
-        await acl.aclmdlRIDestroy(model)
-        await big.replay(s)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+async def test_C2_running_graphs_are_waited_for(chip: str) -> None:
+    """While others run, a run that finds no queue waits in device time; it does not fail."""
+    async with aclrt.open_device(chip=chip, limits={"max_sqs": 2}) as dev:
+        s, side, other, x = dev.stream(), dev.stream(), dev.stream(), array(dev)
+        gate = dev.event(external=True)
+        async with aclrt.capture(s, name="holder") as holder:
+            async with s.fork(side) as (b,):
+                b.wait(gate)
+                b.reset(gate)
+                b.launch(add, x, 1.0)
+        late = await graph_of(dev, other, "late")
+        first, second = holder.launch(s), late.launch(other)
+        await settle()
+        assert not first.done
+        assert not second.done
+        dev.stream().record(gate)
+        await first
+        await second
+        assert x.numpy()[0] == 1
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -66,7 +75,7 @@ async def test_C3_streams_run_out_at_begin(chip: str) -> None:
         s = dev.stream()
         first, second = await graph_of(dev, s, "size 1"), await graph_of(dev, s, "size 2")
         other, more = dev.stream(), dev.stream()
-        with refused(207008, "stream resource", "all 5", '"size 1" 1', '"size 2" 1') as caught:
+        with refused(207008, "stream resource", "5", '"size 1" 1', '"size 2" 1') as caught:
             acl.aclmdlRICaptureBegin(more, 0)
         assert caught.value.name == "RT_NO_STREAM_RESOURCE"
         assert not captured(dev)

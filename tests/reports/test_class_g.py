@@ -74,7 +74,7 @@ async def test_G4_a_workspace_freed_while_a_task_needs_it(dev: aclrt.Device) -> 
 
 @pytest.mark.parametrize("fenced", [False, True])
 async def test_G6_which_schedules_lose(fenced: bool) -> None:
-    """The host's step i + 1 against the device's step i, in 20 seeded schedules: an event of the copy mends all of them."""
+    """The host's step i + 1 against the device's step i, in 20 seeded schedules: a fence mends all of them."""
     results = set()
     for seed in range(20):
         async with aclrt.open_device(clock="virtual", policy=SeededRandom(seed)) as dev:
