@@ -59,9 +59,11 @@ class SqRing:
         slots = len(sqes) // SQE_BYTES
         if not self.backlog and tail - self.head + slots <= self.depth:
             at, end = tail % self.depth * SQE_BYTES, len(self.buffer)
-            first = min(len(sqes), end - at)
-            self.buffer[at : at + first] = sqes[:first]
-            self.buffer[: len(sqes) - first] = sqes[first:]
+            if at + len(sqes) <= end:
+                self.buffer[at : at + len(sqes)] = sqes
+            else:
+                self.buffer[at:end] = sqes[: end - at]
+                self.buffer[: at + len(sqes) - end] = sqes[end - at :]
             self.tail = tail + slots
             return self.tail
         self.backlog.extend(sqes[at : at + SQE_BYTES] for at in range(0, len(sqes), SQE_BYTES))

@@ -302,7 +302,7 @@ class Stream:
 
     def advance(self, position: int) -> None:
         """The device reported its head. Runs whoever waited for a position up to it."""
-        self.completed = position
+        self.completed = self.launcher.done = position
         marks = self._marks
         while marks and marks[0][0] <= position:
             heapq.heappop(marks)[2]()

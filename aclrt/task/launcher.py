@@ -23,29 +23,27 @@ if TYPE_CHECKING:
     from aclrt.task.kernel import Kernel
     from hw.driver import Driver
 
-BLOCKS = 64
-"""How many bursts a stream remembers the places of."""
-
-
 @final
 class Launcher:
     """The launches of one stream that are not in its ring yet, and the places of those that are.
 
     Invariants: `sqes` and `marks` are of one length; `driver.deferred` counts the launchers that hold any; `written` is the
-    position after everything in the ring or behind it; `blocks` are (first position, places), oldest first; `hot` maps
+    position after everything in the ring or behind it, `done` the head as last reported; `blocks` are (first position,
+    places) of what is behind that, oldest first; `hot` maps
     (kernel, arguments...) to their SQE, and `kernel.hot[arguments]` holds this launcher exactly for those.
     """
 
-    __slots__ = ("blocks", "driver", "hot", "launch", "loop", "marks", "sq", "sqes", "written")
+    __slots__ = ("blocks", "done", "driver", "hot", "launch", "loop", "marks", "sq", "sqes", "written")
 
     def __init__(self, driver: Driver, sq: int, ordinary: Callable[[Any, tuple[Any, ...], int], None]) -> None:
         self.driver = driver
         self.sq = sq
         self.written = 0
+        self.done = 0
         self.hot: dict[tuple[Any, ...], bytes] = {}
         self.sqes: list[bytes] = []
         self.marks: list[Place | tuple[CodeType, int]] = []
-        self.blocks: deque[tuple[int, list[Place | tuple[CodeType, int]]]] = deque(maxlen=BLOCKS)
+        self.blocks: deque[tuple[int, list[Place | tuple[CodeType, int]]]] = deque()
         self.loop = asyncio.get_running_loop()
         self.launch = self._make(ordinary)
 
@@ -95,7 +93,7 @@ class Launcher:
         """Write what was collected to the ring and ring the doorbell; the position after it."""
         if self.sqes:
             self.driver.deferred -= 1
-            self.blocks.append((self.written, self.marks.copy()))
+            self._remember(self.marks.copy())
             block = b"".join(self.sqes)
             self.sqes.clear()
             self.marks.clear()
@@ -111,7 +109,14 @@ class Launcher:
 
     def note(self, place: Place) -> None:
         """The place of a launch that went the ordinary way, just before it is submitted."""
-        self.blocks.append((self.written, [place]))
+        self._remember([place])
+
+    def _remember(self, marks: list[Place | tuple[CodeType, int]]) -> None:
+        """Places of what is submitted next; those of tasks that are done are of no use any more."""
+        blocks, done = self.blocks, self.done
+        while blocks and blocks[0][0] + len(blocks[0][1]) <= done:
+            blocks.popleft()
+        blocks.append((self.written, marks))
 
     def place_of(self, position: int) -> Place | None:
         """Where the kernel at `position` was launched, if it is still known."""
