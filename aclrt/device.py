@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import EventFlag
 from aclrt.base.errors import UnobservedErrorWarning, fail
@@ -73,7 +72,9 @@ class Device:
         require_task()
         if external:
             return events.create_with_flag(self.context, EventFlag.EXTERNAL)
-        return events.create_ex_with_flag(self.context, EventFlag.SYNC | (EventFlag.TIME_LINE if timing else EventFlag(0)))
+        return events.create_ex_with_flag(
+            self.context, EventFlag.SYNC | (EventFlag.TIME_LINE if timing else EventFlag(0))
+        )
 
     def notify(self) -> Notify:
         """A notify register. Errors: 207009."""
@@ -117,7 +118,8 @@ class Device:
 
     def __repr__(self) -> str:
         state = "closed" if self.npu.closed else "open"
-        return f"<Device {self.npu.index} {self.npu.spec.name} {state}, {len(self.context.streams)} streams, {len(self.context.models)} graphs>"
+        held = f"{len(self.context.streams)} streams, {len(self.context.models)} graphs"
+        return f"<Device {self.npu.index} {self.npu.spec.name} {state}, {held}>"
 
     # --- closing ---------------------------------------------------------------------------------------------------
 
@@ -150,14 +152,18 @@ class Device:
         if npu.closed:  # another task closed it meanwhile
             return []
         npu.closed = True
-        unobserved = [stream.error for context in npu.contexts for stream in context.streams if stream.error is not None]
+        unobserved = [
+            stream.error for context in npu.contexts for stream in context.streams if stream.error is not None
+        ]
         for context in npu.contexts:
             context.alive = False
             for stream in context.streams:
                 stream.alive = False
         for context in npu.contexts:
             for stream in context.streams:
-                stream.advance(stream.submitted)  # whoever waited lets go of ids and memory while the driver still has them
+                stream.advance(
+                    stream.submitted
+                )  # whoever waited lets go of ids and memory while the driver still has them
             for model in context.models:
                 model.alive = False  # type: ignore[attr-defined]
         npu.end_waits()
@@ -166,7 +172,8 @@ class Device:
         untold = {
             id(error): f"nobody was told of a device failure: {error}"
             for error in [*npu.unobserved, *unobserved]
-            if error.__traceback__ is None and error.code not in ASKED_FOR  # never raised, and no stop that was asked for
+            if error.__traceback__ is None
+            and error.code not in ASKED_FOR  # never raised, and no stop that was asked for
         }
         return list(untold.values())
 
@@ -222,7 +229,9 @@ def require_asyncio() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        raise RuntimeError("aclrt runs in an asyncio event loop (uvloop included); under trio or outside a loop it cannot work") from None
+        raise RuntimeError(
+            "aclrt runs in an asyncio event loop (uvloop included); under trio or outside a loop it cannot work"
+        ) from None
     require_task()
 
 
@@ -239,11 +248,12 @@ async def open_device(
 ) -> AsyncIterator[Device]:
     """Open an emulated NPU for the length of the block and make its primary context current.
 
-    chip: "v100" (910B, A2, A3), "v200" (950) or "310p". clock: "wall", or "virtual", which jumps by itself when nothing can
-    run. limits: any field of the chip's spec. policy: who runs next (`hw.ts.policy`). engine: "null" completes every task
-    without running it. on_execute_error: "fault" (the design: a failed run makes the graph FAULT) or "ready" (as shipped).
-    Leaving the block runs what can still run, stops what is parked and frees everything; by exception it only stops, and
-    the exception passes unchanged.
+    chip: "v100" (910B, A2, A3), "v200" (950) or "310p". clock: "wall", or "virtual", which jumps by itself when
+    nothing can run. limits: any field of the chip's spec. policy: who runs next (`hw.ts.policy`). engine: "null"
+    completes every task without running it. on_execute_error: "fault" (the design: a failed run makes the graph
+    FAULT) or "ready" (as shipped).
+    Leaving the block runs what can still run, stops what is parked and frees everything; by exception it only stops,
+    and the exception passes unchanged.
     """
     device = open_now(
         index, chip=chip, clock=clock, limits=limits, policy=policy, engine=engine, on_execute_error=on_execute_error
@@ -275,7 +285,9 @@ def init(config: str | None = None) -> None:
     loop = asyncio.get_running_loop()
     _inits[loop] = _inits.get(loop, 0) + 1
     if _inits[loop] > 1:
-        raise fail(Code.REPEAT_INITIALIZE, "aclInit", f"called {_inits[loop]} times", "call it once; the runtime is usable")
+        raise fail(
+            Code.REPEAT_INITIALIZE, "aclInit", f"called {_inits[loop]} times", "call it once; the runtime is usable"
+        )
 
 
 async def finalize() -> None:
@@ -311,7 +323,8 @@ def _find(index: int, asked: str) -> Device | None:
 
 
 def set_device(index: int) -> None:
-    """aclrtSetDevice: open the device if need be, take a reference, make its primary context current. Errors: 107001."""
+    """aclrtSetDevice: open the device if need be, take a reference, make its primary context current. Errors:
+    107001."""
     device = _find(index, "aclrtSetDevice")
     if device is None:
         device = open_now(index)
@@ -324,7 +337,9 @@ async def reset_device(index: int, *, force: bool = False) -> None:
     """aclrtResetDevice(Force): drop one reference, or all; the last one closes the device. Errors: 107001."""
     device = _find(index, "aclrtResetDevice")
     if device is None:
-        raise fail(Code.RT_INVALID_DEVICEID, "aclrtResetDevice", f"device {index} is not set", "call aclrtSetDevice first")
+        raise fail(
+            Code.RT_INVALID_DEVICEID, "aclrtResetDevice", f"device {index} is not set", "call aclrtSetDevice first"
+        )
     device.references = 0 if force else device.references - 1
     if device.references <= 0:
         await device.close()

@@ -50,7 +50,6 @@ __all__ = [
 ]
 
 
-
 @final
 class Driver:
     """One open chip. Made by ``hw.open_chip``. All of it is called on the thread of one event loop.

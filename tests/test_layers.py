@@ -74,9 +74,7 @@ INSIDE = [found for found in IMPORTS if found.target.partition(".")[0] in PACKAG
 
 
 def upward(imports: list[Import]) -> list[str]:
-    return [
-        f"{i.source}:{i.line} looks up to {i.target}" for i in imports if floor_of(i.target) < floor_of(i.source)
-    ]
+    return [f"{i.source}:{i.line} looks up to {i.target}" for i in imports if floor_of(i.target) < floor_of(i.source)]
 
 
 def strangers(imports: list[Import]) -> list[str]:

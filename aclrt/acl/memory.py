@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from aclrt.acl.handles import given, handle, member, optional
 from aclrt.base.enums import MemcpyKind
-from aclrt.stream import transfer
+from aclrt.stream import allocation, transfer
 from aclrt.stream.context import current
 from aclrt.stream.stream import Stream
 from aclrt.task.memory import HostBuffer
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 def aclrtMalloc(size: int, policy: int = 0) -> int:
     """Device memory: its address. Allowed during any capture. Errors: 100000 for size 0, 107002, 207001."""
-    return transfer.malloc(current(), index(size), index(policy))
+    return allocation.malloc(current(), index(size), index(policy))
 
 
 def aclrtFree(devPtr: int | None) -> None:
     """Free device memory at once, captured uses or not. Errors: 100000, 107000 for an address malloc did not return."""
-    transfer.free(current(), given(devPtr, "aclrtFree", "devPtr"))
+    allocation.free(current(), given(devPtr, "aclrtFree", "devPtr"))
 
 
 def aclrtMallocHost(size: int) -> HostBuffer:
     """Pinned host memory. Errors: 100000 for size 0, 107002."""
-    return transfer.malloc_host(current(), index(size))
+    return allocation.malloc_host(current(), index(size))
 
 
 def aclrtFreeHost(hostPtr: HostBuffer | None) -> None:
     """Free pinned host memory. Errors: 100000."""
-    transfer.free_host(current(), handle(hostPtr, HostBuffer, "aclrtFreeHost", "hostPtr"))
+    allocation.free_host(current(), handle(hostPtr, HostBuffer, "aclrtFreeHost", "hostPtr"))
 
 
 async def aclrtMemcpy(dst: Address | None, destMax: int, src: Address | None, count: int, kind: int) -> None:

@@ -78,7 +78,9 @@ def require_task() -> asyncio.Task[Any]:
 
 def another_loop() -> NoReturn:
     """Refuse a task of another event loop than the device's: wake-ups would cross threads."""
-    raise RuntimeError("call the runtime: this is a task of another event loop than the device's; use the loop that opened it")
+    raise RuntimeError(
+        "call the runtime: this is a task of another event loop than the device's; use the loop that opened it"
+    )
 
 
 barred = _barred

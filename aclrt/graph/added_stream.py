@@ -1,4 +1,5 @@
-"""A stream added to a capture by rtStreamAddToModel, and the notifies that order it with every run (seed acl-graph 5.4)."""
+"""A stream added to a capture by rtStreamAddToModel, and the notifies that order it with every run (seed acl-graph
+5.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 @final
 class AddedStream:
-    """Three notifies: `start` (added stream -> execute stream), `join` (inside the graph), `done` (execute stream -> added stream).
+    """Three notifies: `start` (added stream -> execute stream), `join` (inside the graph), `done` (execute stream ->
+    added stream).
 
     All ids are None until End pairs the stream, and again once the model is gone.
     """
@@ -45,7 +47,12 @@ class AddedStream:
         """107000 when the capture never reached the step that pairs it (an End on the wrong thread; recorded)."""
         if self.start.id is None:
             title = self.hidden.model.title()
-            raise fail(Code.RT_PARAM_INVALID, f"execute {title}", f"added stream {self.user.id} was never paired", "capture it again")
+            raise fail(
+                Code.RT_PARAM_INVALID,
+                f"execute {title}",
+                f"added stream {self.user.id} was never paired",
+                "capture it again",
+            )
 
     def before(self, execute: Stream) -> None:
         """SetNotifyBeforeExecute: the run starts after what the added stream has queued."""

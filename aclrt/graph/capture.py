@@ -14,11 +14,11 @@ from aclrt.graph.added_stream import AddedStream
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.graph.capture_sink import SINK
 from aclrt.graph.capture_stream import enter
-from aclrt.graph.orphan import gone
 from aclrt.graph.execution import GRAPH
+from aclrt.graph.orphan import gone
 from aclrt.model.model import check_handle as check_model
-from aclrt.stream import context as contexts
 from aclrt.stream import checks as streams
+from aclrt.stream import context as contexts
 
 if TYPE_CHECKING:
     from aclrt.graph.capture_stream import CaptureStream
@@ -31,7 +31,7 @@ class CaptureInfo(NamedTuple):
     """What aclmdlRICaptureGetInfo writes: the stream's status and the model it captures into (None when NONE)."""
 
     status: CaptureStatus
-    modelRI: CaptureModel | None
+    modelRI: CaptureModel | None  # noqa: N815 - the C name
 
 
 def _check_type(stream: Stream, asked: str) -> None:
@@ -43,7 +43,12 @@ def _check_place(ctx: Context | None, stream: Stream, asked: str) -> None:
     """107002, 107003, 107005, 207000 in their recorded order."""
     contexts.require_same(ctx, stream, asked)
     if stream.model is not None:
-        raise fail(Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is bound to {stream.model.title()}", "use an unbound stream")
+        raise fail(
+            Code.RT_STREAM_MODEL,
+            asked,
+            f"stream {stream.id} is bound to {stream.model.title()}",
+            "use an unbound stream",
+        )
     if stream.is_default:
         raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, "the default stream cannot be captured", "use a created stream")
 
@@ -86,10 +91,17 @@ def begin_to_model(ctx: Context | None, stream: Stream, model: Model, mode: int)
     wanted = _mode(mode, asked)
     _check_type(stream, asked)
     if not isinstance(model, CaptureModel) or not model.is_sub:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{model.title()} is not a branch of a conditional task", "use a model of aclmdlRIAddCondTask")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"{model.title()} is not a branch of a conditional task",
+            "use a model of aclmdlRIAddCondTask",
+        )
     _check_place(ctx, stream, asked)
     if model.status is not ModelStatus.NONE:
-        raise fail(Code.RT_MODEL_CAPTURED, asked, f"{model.title()} is {model.status.name}", "a branch is captured once")
+        raise fail(
+            Code.RT_MODEL_CAPTURED, asked, f"{model.title()} is {model.status.name}", "a branch is captured once"
+        )
     streams.refuse_capturing(stream, asked)
     _enter_origin(model, stream, wanted)
 
@@ -105,7 +117,8 @@ def _enter_origin(model: CaptureModel, stream: Stream, mode: CaptureMode) -> Non
 
 
 def _exit_mode(stream: Stream) -> None:
-    """The context's count drops, and that of the *ending* thread (a wrong-thread End leaves the beginner's; recorded)."""
+    """The context's count drops, and that of the *ending* thread (a wrong-thread End leaves the beginner's;
+    recorded)."""
     if stream.capture_mode is not None:
         stream.context.modes.exit(stream.capture_mode)
         host_thread().modes.exit(stream.capture_mode)
@@ -116,8 +129,10 @@ def _exit_mode(stream: Stream) -> None:
 def end(ctx: Context | None, stream: Stream, *, want_model: bool = True) -> CaptureModel:
     """aclmdlRICaptureEnd. Check order and outcomes: acl_semantics 4.2. `want_model` False is a NULL out pointer.
 
-    Errors: 107017, 507000, 107000, 107002, 107003, 107005, 207000, 107029, 107036, 107038, 507903, 107045, 107025, 107033,
-    107024, 207009. After any from 107038 on, every stream is back at NONE; a root model is destroyed (107038: stays READY).
+    Errors: 107017, 507000, 107000, 107002, 107003, 107005, 207000, 107029, 107036, 107038, 507903, 107045, 107025,
+    107033,
+    107024, 207009. After any from 107038 on, every stream is back at NONE; a root model is destroyed (107038: stays
+    READY).
     """
     asked = "aclmdlRICaptureEnd"
     streams.check_handle(stream, asked)
@@ -214,7 +229,8 @@ def _finish(model: CaptureModel, stream: Stream) -> None:
 
 
 def _exit_capture(model: CaptureModel) -> None:
-    """Every stream of the model leaves; the model is READY whatever the outcome (recorded); events lose their hidden one."""
+    """Every stream of the model leaves; the model is READY whatever the outcome (recorded); events lose their hidden
+    one."""
     for user in list(model.users):
         capture: CaptureStream = user.capture  # type: ignore[assignment]
         capture.group = None
@@ -225,7 +241,9 @@ def _exit_capture(model: CaptureModel) -> None:
     if model.capturing:
         model.move("exit")
     for hidden in model.capture_events:
-        hidden.event.capture = None  # whatever it points at by now: also a later capture's record is forgotten (recorded)
+        hidden.event.capture = (
+            None  # whatever it points at by now: also a later capture's record is forgotten (recorded)
+        )
 
 
 def cancel(stream: Stream) -> None:
@@ -266,7 +284,8 @@ def get_info(stream: Stream) -> CaptureInfo:
 
 
 def exchange_mode(ctx: Context | None, mode: int) -> CaptureMode:
-    """aclmdlRICaptureThreadExchangeMode: set this thread's exchange mode, return the old one. Errors: 107000, 107002."""
+    """aclmdlRICaptureThreadExchangeMode: set this thread's exchange mode, return the old one. Errors: 107000,
+    107002."""
     asked = "aclmdlRICaptureThreadExchangeMode"
     wanted = _mode(mode, asked)
     contexts.require(ctx, asked)
@@ -286,15 +305,26 @@ def add_stream(ctx: Context | None, stream: Stream | None, model: Model | None) 
         if given is not None:
             streams.check_handle(given, asked) if given is stream else check_model(given, asked)  # type: ignore[arg-type]
     if stream is None or not isinstance(model, CaptureModel):
-        met = f"{model.title()} is not a captured graph" if model is not None and stream is not None else "the stream or the model is NULL"
+        met = (
+            f"{model.title()} is not a captured graph"
+            if model is not None and stream is not None
+            else "the stream or the model is NULL"
+        )
         raise fail(Code.RT_PARAM_INVALID, asked, met, "give a stream and the model of aclmdlRICaptureGetInfo")
     if model.is_sub:
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{model.title()} is a branch of a conditional task", "use a root graph")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"{model.title()} is a branch of a conditional task", "use a root graph"
+        )
     _check_place(ctx, stream, asked)
     if any(added.user is stream for added in model.added):
         return
     if not model.active:
-        raise fail(Code.RT_INTERNAL_ERROR, asked, f"{model.title()} is {model.status.name}", "add streams while it is capturing")
+        raise fail(
+            Code.RT_INTERNAL_ERROR,
+            asked,
+            f"{model.title()} is {model.status.name}",
+            "add streams while it is capturing",
+        )
     try:
         streams.refuse_capturing(stream, asked)
         hidden = enter(model, stream, SINK, original=False, how="added by rtStreamAddToModel", added=True)

@@ -44,8 +44,8 @@ STATUS = Table(
 class CaptureModel(Model):
     """A captured graph. `status` moves only along STATUS.
 
-    Invariants: `streams` are the hidden streams newest first and `queues` their queues in the same order; a stream is in
-    `users` exactly while its capture is this model; `open_groups` holds the hidden streams with an open task group;
+    Invariants: `streams` are the hidden streams newest first and `queues` their queues in the same order; a stream is
+    in `users` exactly while its capture is this model; `open_groups` holds the hidden streams with an open task group;
     `invalidated` is set exactly when the capture was invalidated.
     """
 
@@ -68,7 +68,9 @@ class CaptureModel(Model):
         self.added: list[Any] = []  # rtStreamAddToModel: one AddedStream each
         self.invalidated: tuple[AclError, Place] | None = None
         self.end_place: Place | None = None
-        self.plain = False  # built, and nothing but its two tasks goes with a run: no added stream, external event, condition
+        self.plain = (
+            False  # built, and nothing but its two tasks goes with a run: no added stream, external event, condition
+        )
         self.bound = False  # SQs are bound: sqCqNum_ != 0
         self.build_count = 0  # how often SQs were bound; tests of recycling read it
         self.external_table: int | None = None  # device address of the refresh table
@@ -122,7 +124,12 @@ class CaptureModel(Model):
 
     def check_root(self, asked: str) -> None:
         if self.is_sub:
-            raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{self.title()} is a branch of a conditional task", "use the graph it belongs to")
+            raise fail(
+                Code.RT_FEATURE_NOT_SUPPORT,
+                asked,
+                f"{self.title()} is a branch of a conditional task",
+                "use the graph it belongs to",
+            )
 
     def check_destroyable(self, asked: str) -> None:
         if self.capturing:
@@ -270,5 +277,5 @@ class CaptureModel(Model):
     def __repr__(self) -> str:
         state = "destroyed" if not self.alive else self.status.name
         tasks = sum(len(queue.tasks) for queue in self.queues)
-        return f"<{type(self).__name__} {self.id}{' branch' if self.is_sub else ''} {state}, {len(self.streams)} streams, {tasks} tasks, {self.runs} running>"
-
+        name = f"{type(self).__name__} {self.id}{' branch' if self.is_sub else ''}"
+        return f"<{name} {state}, {len(self.streams)} streams, {tasks} tasks, {self.runs} running>"

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @final
 class CaptureSink:
-    """Keeps what it is given in the stream's hidden stream. An open task update first, then the group rules, then the cascade."""
+    """Keeps what it is given in the stream's hidden stream. An open task update first, then the group rules, then the
+    cascade."""
 
     __slots__ = ()
 

@@ -1,4 +1,5 @@
-"""A CaptureStream: the hidden stream that holds what a user stream captures. Not the user's stream, which stays as it was."""
+"""A CaptureStream: the hidden stream that holds what a user stream captures. Not the user's stream, which stays as it
+was."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from hw.driver import IdKind
 
 if TYPE_CHECKING:
     from aclrt.graph.capture_model import CaptureModel
-    from aclrt.stream.stream import CapturingSink, Stream
+    from aclrt.stream.roles import CapturingSink
+    from aclrt.stream.stream import Stream
 
 
 @final
@@ -48,7 +50,7 @@ class CaptureStream:
         self.group: Any = None  # the open TaskGroup
 
     def joined_how(self) -> str:
-        """"joined at f.py:7 through event 3 recorded at f.py:6"."""
+        """ "joined at f.py:7 through event 3 recorded at f.py:6"."""
         return f"{self.how} at {self.place}{f' through {self.through}' if self.through is not None else ''}"
 
     def leave(self, stream: Stream) -> None:
@@ -70,7 +72,8 @@ class CaptureStream:
 
     def __repr__(self) -> str:
         role = "original" if self.original else "added" if self.added else "joined"
-        return f"<CaptureStream {self.id} of stream {self.user.id}, {role}, {len(self.queue.tasks)} tasks{'' if self.alive else ', destroyed'}>"
+        state = f"{len(self.queue.tasks)} tasks{'' if self.alive else ', destroyed'}"
+        return f"<CaptureStream {self.id} of stream {self.user.id}, {role}, {state}>"
 
 
 def enter(

@@ -1,4 +1,5 @@
-"""The cascade: a capture that outgrows its SQ continues on a new hidden stream (seed acl-graph 5.2, acl_semantics 6.1)."""
+"""The cascade: a capture that outgrows its SQ continues on a new hidden stream (seed acl-graph 5.2, acl_semantics
+6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who waits for whom on one device, told from the driver's parked SQs and the host's books. Detects nothing by itself."""
+"""Who waits for whom on one device, told from the driver's parked SQs and the host's books. Detects nothing by
+itself."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ SCAN = 4096
 def explain(npu: Npu) -> str:
     """The who-waits-for-whom text: one line per parked stream and per host wait, then the cycles."""
     waits = [_wait(npu, wait) for wait in npu.driver.waits()]
-    hosts = [HostWaitListing(task=str(what), target=Target(TargetKind.HOST, 0, str(what))) for what in npu.waits.values()]
+    hosts = [
+        HostWaitListing(task=str(what), target=Target(TargetKind.HOST, 0, str(what))) for what in npu.waits.values()
+    ]
     return "\n".join([texts.explain(waits, hosts, list(_signals(npu))), *(held.explain() for held in npu.short)])
 
 
@@ -40,7 +43,11 @@ def _wait(npu: Npu, wait: Wait) -> WaitListing:
         stream_id=wait.stream_id if queue is None else queue.stream_id,
         target=_target(wait),
         origin=how,
-        model_id=model.root.id if model is not None and hasattr(model, "root") else wait.root if wait.root >= 0 else None,
+        model_id=model.root.id
+        if model is not None and hasattr(model, "root")
+        else wait.root
+        if wait.root >= 0
+        else None,
         model_name=model.name if model is not None else "",
         task=task or wait.kind,
         place=place,
@@ -112,7 +119,9 @@ def _queued(npu: Npu, sq: int) -> Iterator[Sqe]:
     status = npu.driver.sq_status(sq)
     for position in range(status.head, min(status.tail, status.head + SCAN)):
         try:
-            yield npu.driver.chip.decode(bytes(ring[(position % depth) * SQE_BYTES : (position % depth + 1) * SQE_BYTES]))
+            yield npu.driver.chip.decode(
+                bytes(ring[(position % depth) * SQE_BYTES : (position % depth + 1) * SQE_BYTES])
+            )
         except SqeError:
             continue  # bytes that are no SQE signal nothing
 
@@ -139,4 +148,8 @@ def locate(npu: Npu, record: FaultRecord) -> str:
     model = queue.owner.model
     branch_of = getattr(model, "parent_handle", None)  # a normal model has none
     path = branch_of.where(record.cond) if branch_of is not None else ""
-    return f"{model.title()}, stream {queue.stream_id}, {task or 'a task'}" + (f", launched at {place}" if place else "") + (f", {path}" if path else "")
+    return (
+        f"{model.title()}, stream {queue.stream_id}, {task or 'a task'}"
+        + (f", launched at {place}" if place else "")
+        + (f", {path}" if path else "")
+    )

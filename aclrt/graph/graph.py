@@ -30,7 +30,8 @@ MODES: dict[str, CaptureMode] = {mode.name.lower(): mode for mode in CaptureMode
 class Graph(CaptureModel):
     """A captured graph: replay it many times, update it, branch inside it.
 
-    The same object during the capture and after it, and the very handle the `acl` functions give and take. Its states are
+    The same object during the capture and after it, and the very handle the `acl` functions give and take. Its states
+    are
     RtCaptureModelStatus (`graph.status`); `repr` shows them.
     """
 
@@ -56,13 +57,14 @@ class Graph(CaptureModel):
     def update(self, group: TaskGroup, *, on: Stream) -> AbstractAsyncContextManager[Any]:
         """`async with graph.update(group, on=side) as u: u.launch(...)`: new kernels for the group's tasks, in order.
 
-        The patches are tasks of `on`. A body that raises leaves the group as it was. Errors: 107033 (another updater has
-        the group or the stream), 507000 (another number of launches).
+        The patches are tasks of `on`. A body that raises leaves the group as it was. Errors: 107033 (another updater
+        has the group or the stream), 507000 (another number of launches).
         """
         return task_update.update(group, on)
 
     def params(self, task: Task) -> Params:
-        """What a task does, as the struct of its type (a copy). Errors: 107000 (it has none), 107017, 207000 (branch)."""
+        """What a task does, as the struct of its type (a copy). Errors: 107000 (it has none), 107017, 207000
+        (branch)."""
         return task_structs.of(task_params.get_params(task))
 
     def set_params(self, task: Task, params: Params) -> None:
@@ -115,7 +117,9 @@ class Graph(CaptureModel):
 
 
 @asynccontextmanager
-async def capture_graph(stream: Stream, *, mode: Mode = "thread_local", name: str | None = None) -> AsyncIterator[Graph]:
+async def capture_graph(
+    stream: Stream, *, mode: Mode = "thread_local", name: str | None = None
+) -> AsyncIterator[Graph]:
     """`async with aclrt.capture(stream) as graph`: what is submitted to `stream` inside becomes the graph.
 
     An exception or a cancellation inside ends the capture, frees it and propagates unchanged. At the end: an open task
@@ -147,5 +151,3 @@ async def capture_graph(stream: Stream, *, mode: Mode = "thread_local", name: st
             if graph.alive:
                 graph.discard()  # ended on another host thread: nobody else has the handle
             raise
-
-

@@ -1,4 +1,5 @@
-"""How events carry a capture from stream to stream: hidden events, joins, external records and waits, the joint check."""
+"""How events carry a capture from stream to stream: hidden events, joins, external records and waits, the joint
+check."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from aclrt.graph.capture_sink import CaptureSink
     from aclrt.graph.capture_stream import CaptureStream
     from aclrt.stream.event import Event
-    from aclrt.stream.stream import CapturingSink, Stream
+    from aclrt.stream.roles import CapturingSink
+    from aclrt.stream.stream import Stream
     from aclrt.task.task import Task
 
 
@@ -111,7 +113,10 @@ def join(hidden: CaptureEvent, stream: Stream) -> None:
         if joined is None:
             if not model.active:
                 raise fail(
-                    Code.RT_INTERNAL_ERROR, "aclrtStreamWaitEvent", f"the capture of {model.title()} is {model.status.name}", "end it first"
+                    Code.RT_INTERNAL_ERROR,
+                    "aclrtStreamWaitEvent",
+                    f"the capture of {model.title()} is {model.status.name}",
+                    "end it first",
                 )
             joined = enter(model, stream, hidden.sink, original=False, how="joined", through=hidden)
         elif joined.model is not model:
@@ -133,9 +138,19 @@ def _external_rule(stream: Stream, event: Event, asked: str) -> CaptureModel:
     """One external record or wait per event and graph, and only of an event never recorded in hardware mode: 107000."""
     model: CaptureModel = stream.capture.model  # type: ignore[union-attr]
     if event in model.externals:
-        raise fail(Code.RT_PARAM_INVALID, asked, "this graph already records or waits for the event externally", "use another event")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            "this graph already records or waits for the event externally",
+            "use another event",
+        )
     if event.recorded_hard:
-        raise fail(Code.RT_PARAM_INVALID, asked, "the event was recorded before the capture", "capture first, then record; or use a fresh event")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            "the event was recorded before the capture",
+            "capture first, then record; or use a fresh event",
+        )
     return model
 
 
@@ -200,5 +215,3 @@ def append_resets(model: CaptureModel, stream: Stream, sink: CaptureSink) -> Non
     for hidden in list(model.capture_events):
         if hidden.task is not None:
             sink.keep(stream, EventResetOp(event=hidden.register))
-
-

@@ -113,14 +113,19 @@ def _branches(queue: TaskQueue, task: t.Task) -> list[BranchListing]:
         return []
     handle = task.op.handle
     ref = TaskRef(queue.stream_id, task.seq)
-    return [BranchListing(ref, handle.branch_name(number), list_model(branch)) for number, branch in enumerate(handle.models)]
+    return [
+        BranchListing(ref, handle.branch_name(number), list_model(branch))
+        for number, branch in enumerate(handle.models)
+    ]
 
 
 def _edges(model: Model) -> list[EdgeListing]:
     """Event record -> wait, notify record -> wait, activation -> first task."""
     records: dict[int, tuple[TaskRef, EdgeKind, str]] = {}
     edges: list[EdgeListing] = []
-    tasks = sorted(((task.seq, queue, task) for queue in model.queues for task in queue.tasks), key=lambda entry: entry[0])
+    tasks = sorted(
+        ((task.seq, queue, task) for queue in model.queues for task in queue.tasks), key=lambda entry: entry[0]
+    )
     for _, queue, task in tasks:
         op, ref = task.op, TaskRef(queue.stream_id, task.seq)
         if isinstance(op, t.EventRecordOp):
@@ -134,5 +139,3 @@ def _edges(model: Model) -> list[EdgeListing]:
         elif isinstance(op, t.ActiveOp | t.SwitchOp) and op.target.tasks:
             edges.append(EdgeListing(ref, TaskRef(op.target.stream_id, op.target.tasks[0].seq), EdgeKind.ACTIVE))
     return edges
-
-

@@ -66,7 +66,9 @@ def build(root: CaptureModel) -> None:
 def _end_graphs(models: list[CaptureModel]) -> None:
     """Phase 1: an end-graph notify for the root and one per conditional task; the record task at the first execute."""
     root = models[0]
-    need = int(root.end_notify.id is None) + sum(handle.notify.id is None for model in models for handle in model.cond_handles if handle.models)
+    need = int(root.end_notify.id is None) + sum(
+        handle.notify.id is None for model in models for handle in model.cond_handles if handle.models
+    )
     _make_room(root, IdKind.NOTIFY, need)
     root.alloc_end_notify()
     for model in models:
@@ -74,7 +76,12 @@ def _end_graphs(models: list[CaptureModel]) -> None:
             if handle.models:
                 handle.alloc_notify()
         if not model.streams:
-            raise fail(Code.RT_INTERNAL_ERROR, f"execute {root.title()}", f"{model.title()} was never captured", "capture every branch")
+            raise fail(
+                Code.RT_INTERNAL_ERROR,
+                f"execute {root.title()}",
+                f"{model.title()} was never captured",
+                "capture every branch",
+            )
         notify: NotifyId = model.end_notify if model is root else model.parent_handle.notify
         _append_end_record(model, notify)
 
@@ -111,7 +118,13 @@ def _fill(root: CaptureModel, queues: list[TaskQueue]) -> None:
         if not queue.sent and queue.tasks:
             send_queue(driver, queue, queue.image, f"execute {root.title()}")
         queue.sent = True
-    driver.sq_bind([(queue.sq, queue.stream_id, queue.image, queue.sqe_count) for queue in queues if queue.sq is not None and queue.image is not None])
+    driver.sq_bind(
+        [
+            (queue.sq, queue.stream_id, queue.image, queue.sqe_count)
+            for queue in queues
+            if queue.sq is not None and queue.image is not None
+        ]
+    )
 
 
 def _load(models: list[CaptureModel]) -> None:
@@ -129,14 +142,17 @@ def _load(models: list[CaptureModel]) -> None:
 
 
 def _refresh(models: list[CaptureModel]) -> None:
-    """Phases 3 to 5: SQEs that name notify ids and SQs are written again, then the branch tables of conditional tasks."""
+    """Phases 3 to 5: SQEs that name notify ids and SQs are written again, then the branch tables of conditional
+    tasks."""
     driver = models[0].npu.driver
     for model in models:
         for queue in model.queues:
             assert queue.image is not None
             for task in queue.tasks:
                 op = task.op
-                if isinstance(op, (ActiveOp, SwitchOp, CondOp)) or (isinstance(op, NotifyRecordOp) and task is queue.tasks[-1]):
+                if isinstance(op, (ActiveOp, SwitchOp, CondOp)) or (
+                    isinstance(op, NotifyRecordOp) and task is queue.tasks[-1]
+                ):
                     driver.image_write(queue.image, task.slot, encode(driver, op, queue.stream_id, task.task_id))
         for handle in model.cond_handles:
             if handle.models:

@@ -41,9 +41,16 @@ class NormalExecution:
     def prepare(self, model: Model, stream: Stream) -> None:
         """507000 without a HEAD stream (recorded)."""
         if not model.loaded and isinstance(model, NormalModel):
-            fill.send(model)  # the synchronous call does not notice a missing BuildEnd (recorded): it runs what there is
+            fill.send(
+                model
+            )  # the synchronous call does not notice a missing BuildEnd (recorded): it runs what there is
         if not model.heads:
-            raise fail(Code.RT_INTERNAL_ERROR, f"execute {model.title()}", "it has no HEAD stream", "bind one with ACL_MODEL_STREAM_FLAG_HEAD")
+            raise fail(
+                Code.RT_INTERNAL_ERROR,
+                f"execute {model.title()}",
+                "it has no HEAD stream",
+                "bind one with ACL_MODEL_STREAM_FLAG_HEAD",
+            )
 
     def before_run(self, model: Model, stream: Stream) -> None:
         """A model that the AI-CPU schedules is announced to it."""
@@ -120,7 +127,12 @@ class Run:
     def _finished(self) -> None:
         self.stream.forget_failure(self.position)
         if self._failure is None and not self.stream.alive:
-            self._failure = fail(Code.RT_STREAM_ABORT, f"execution of {self.model.title()}", f"{self.stream!r} was destroyed", "execute again")
+            self._failure = fail(
+                Code.RT_STREAM_ABORT,
+                f"execution of {self.model.title()}",
+                f"{self.stream!r} was destroyed",
+                "execute again",
+            )
         if self._failure is None and self.model.host_error is not None:
             self._failure = self.stream.error = self.model.host_error
         if self.pinned:
@@ -158,10 +170,17 @@ def execute_async(ctx: Context | None, model: Model, stream: Stream | None) -> R
     check_handle(model, asked)
     stream = streams.resolve(ctx, stream, asked)
     if stream.model is not None:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"stream {stream.id} is bound to {stream.model.title()}", "execute on an unbound stream")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"stream {stream.id} is bound to {stream.model.title()}",
+            "execute on an unbound stream",
+        )
     streams.refuse_capturing(stream, asked)
     if not stream.npu.spec.persistent_execute and stream.flags & EXECUTE_TYPES:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{stream!r} has a type this chip does not execute on", "use a plain stream")
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"{stream!r} has a type this chip does not execute on", "use a plain stream"
+        )
     model.check_root(asked)
     require_same(ctx, model, asked)
     if not model.is_capture:
@@ -238,8 +257,8 @@ def _ops(model: Model) -> tuple[Op, Op]:
 async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> None:
     """aclmdlRIExecute of a normal model: run on the default stream and wait, at most `timeout_ms` of device time.
 
-    Errors: 107017, 107000 (time-out value, captured graph), 107002, 107004, 507011, 507000 (no head stream), 507046 (the run
-    is then aborted), the failure of the run. Source: acl_semantics 1.2, 10.8.
+    Errors: 107017, 107000 (time-out value, captured graph), 107002, 107004, 507011, 507000 (no head stream), 507046
+    (the run is then aborted), the failure of the run. Source: acl_semantics 1.2, 10.8.
     """
     asked = "aclmdlRIExecute"
     check_handle(model, asked)
@@ -261,9 +280,11 @@ async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> No
 
 
 async def abort(ctx: Context | None, model: Model) -> None:
-    """aclmdlRIAbort: the running instance stops at its next task boundary and reports 507023; idle models are left alone.
+    """aclmdlRIAbort: the running instance stops at its next task boundary and reports 507023; idle models are left
+    alone.
 
-    Errors: 107017, 207000 (branch), 107002, 107004, 107019 (not done in 10 s of device time). Source: acl_semantics 1.2.
+    Errors: 107017, 207000 (branch), 107002, 107004, 107019 (not done in 10 s of device time). Source: acl_semantics
+    1.2.
     """
     asked = "aclmdlRIAbort"
     check_handle(model, asked)
@@ -317,7 +338,8 @@ async def _wait_idle(model: Model, asked: str) -> None:
 
 
 async def _stop_runs(model: Model, asked: str) -> None:
-    """A normal model is destroyed while it runs: each run ends with 507023, within the time a graph would be waited for."""
+    """A normal model is destroyed while it runs: each run ends with 507023, within the time a graph would be waited
+    for."""
     npu = model.npu
     while model.runs:
         ended = Completion()

@@ -118,7 +118,6 @@ class HeldSink:
         return True
 
 
-
 @final
 class HeldRun:
     """A run kept at the host, with all that follows on its stream, until its resources are free (acl_semantics 7.4).

@@ -12,7 +12,6 @@ from aclrt.base.errors import fail
 from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
 from aclrt.stream import context as contexts
-from hw.chips import SqeKind
 from hw.driver import IdKind
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from aclrt.stream.stream import Stream
     from aclrt.task.queue import TaskQueue
     from aclrt.task.task import Task
+    from hw.chips import SqeKind
 
 
 class NotifyId:
@@ -52,8 +52,8 @@ class Model:
     """A model running instance.
 
     Invariants: `queues` lists every stream of the model newest first, `heads` the ones an execute starts in order of
-    binding; `runs` counts executions submitted and not finished; `end_notify.id` is None until EndTask (normal model) or
-    while a capture model holds no notify.
+    binding; `runs` counts executions submitted and not finished; `end_notify.id` is None until EndTask (normal model)
+    or while a capture model holds no notify.
     """
 
     is_capture = False
@@ -75,11 +75,17 @@ class Model:
         self.loaded = False  # load-complete: SQEs are on the device and the model can be executed (isModelComplete_)
         self.runs = 0
         self.pins = 0  # refCount_: runs sent to the device, whose resources must stay; a held run is not among them
-        self.run_blocks: dict[tuple[int, int, int | None], bytes] = {}  # (stream, model, notify ids) -> the SQEs of one run
+        self.run_blocks: dict[
+            tuple[int, int, int | None], bytes
+        ] = {}  # (stream, model, notify ids) -> the SQEs of one run
         self.seq = 0  # next sequence id of a task
         self.labels: dict[int, Any] = {}  # labelMap_: label id -> Label
-        self.callbacks: dict[Callable[[Any], object], Any] = {}  # destroy callback -> userData, in order of registration
-        self.owned: list[Callable[[], None]] = []  # what tasks registered (host memory, callbacks), released with the model
+        self.callbacks: dict[
+            Callable[[Any], object], Any
+        ] = {}  # destroy callback -> userData, in order of registration
+        self.owned: list[
+            Callable[[], None]
+        ] = []  # what tasks registered (host memory, callbacks), released with the model
         self.host_error: AclError | None = None  # what a host function of the current run raised
         self.argument_handles: set[int] = set()  # argLoaderRecord_: argument entries that live as long as the model
         self.on_idle: list[Callable[[], None]] = []  # called once when `runs` falls to 0
@@ -143,14 +149,21 @@ class Model:
         """What execute asks of the model's own state: EndTask and, for the asynchronous call, BuildEnd (507011)."""
         if self.end_notify.id is None or (asynchronous and not self.loaded):
             missing = "EndTask" if self.end_notify.id is None else "BuildEnd"
-            raise fail(Code.RT_MODEL_EXECUTE, asked, f"{self.title()} has no {missing}", f"call aclmdlRI{missing} first")
+            raise fail(
+                Code.RT_MODEL_EXECUTE, asked, f"{self.title()} has no {missing}", f"call aclmdlRI{missing} first"
+            )
 
     def control(self, kind: SqeKind, **fields: int) -> None:
         """Send one control task (maintenance, load, destroy) and read its CQE; 507000 when the device refuses it."""
         driver = self.npu.driver
         cqe = driver.control(driver.chip.encode(kind, stream_id=0, task_id=0, **fields))
         if cqe.status:
-            raise fail(Code.RT_INTERNAL_ERROR, f"{kind.name} of {self.title()}", f"the device answered {cqe.status.name}", "destroy the model")
+            raise fail(
+                Code.RT_INTERNAL_ERROR,
+                f"{kind.name} of {self.title()}",
+                f"the device answered {cqe.status.name}",
+                "destroy the model",
+            )
 
     # --- resources -------------------------------------------------------------------------------------------------
 
@@ -208,7 +221,9 @@ def check_handle(model: Model, asked: str) -> None:
     """107017 for a destroyed model. RuntimeError outside a task."""
     require_task()
     if not model.alive and model.npu.closed:
-        raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is gone, {model.npu.gone()}", "open the device again")
+        raise fail(
+            Code.RT_INVALID_HANDLE, asked, f"{model.title()} is gone, {model.npu.gone()}", "open the device again"
+        )
     if not model.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is destroyed", "use a live model")
 
@@ -216,4 +231,9 @@ def check_handle(model: Model, asked: str) -> None:
 def require_same(ctx: Context | None, model: Model, asked: str) -> None:
     """107002, then 107004 when the model belongs to another Context."""
     if model.context is not contexts.require(ctx, asked):
-        raise fail(Code.RT_MODEL_CONTEXT, asked, f"{model.title()} belongs to another context", "make its context current first")
+        raise fail(
+            Code.RT_MODEL_CONTEXT,
+            asked,
+            f"{model.title()} belongs to another context",
+            "make its context current first",
+        )

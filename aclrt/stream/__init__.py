@@ -1,1 +1,2 @@
-"""Streams and what orders them: contexts, events, notifies, labels, transfers, callbacks. Not the models built from them."""
+"""Streams and what orders them: contexts, events, notifies, labels, transfers, callbacks. Not the models built from
+them."""

@@ -51,14 +51,23 @@ def launch_host_func(ctx: Context | None, stream: Stream | None, fn: Callable[[A
         raise fail(Code.RT_PARAM_INVALID, asked, "the function is NULL", "give a function of one argument")
     stream = resolve(ctx, stream, asked)
     if stream.subscriber is not None:
-        raise fail(Code.RT_STREAM_SUBSCRIBE, asked, f"stream {stream.id} is subscribed by a host thread", "use aclrtLaunchCallback")
+        raise fail(
+            Code.RT_STREAM_SUBSCRIBE,
+            asked,
+            f"stream {stream.id} is subscribed by a host thread",
+            "use aclrtLaunchCallback",
+        )
     contexts.require_same(ctx, stream, asked)
     npu, call = stream.npu, fn
     _launch(stream, call, lambda then: npu.run_host_function(call, args, then), block=True)
 
 
 def _launch(
-    stream: Stream, fn: Callable[..., object], run: Callable[[Callable[[BaseException | None], None]], None], *, block: bool
+    stream: Stream,
+    fn: Callable[..., object],
+    run: Callable[[Callable[[BaseException | None], None]], None],
+    *,
+    block: bool,
 ) -> None:
     """The task set of a callback: three tasks with an event, two with a notify, or one when it does not block."""
     npu = stream.npu
@@ -113,10 +122,12 @@ def _failed(stream: Stream, owner: Any, fn: Callable[..., object], failure: Base
     """A host function raised: 507000 on the stream, or on the run of the model that holds it."""
     name = getattr(fn, "__qualname__", repr(fn))
     error = AclError.of(
-        Code.RT_INTERNAL_ERROR, f"host function {name} on stream {stream.id}: raised {type(failure).__name__}: {failure}", cause=failure
+        Code.RT_INTERNAL_ERROR,
+        f"host function {name} on stream {stream.id}: raised {type(failure).__name__}: {failure}",
+        cause=failure,
     )
     if owner is None:
-        stream.error = error
+        stream.failed(-1, error)  # of no task that a run ends with
     else:
         owner.host_function_failed(error)
 
@@ -135,7 +146,9 @@ def launch_callback(
     contexts.require_same(ctx, stream, asked)
     reports = stream.subscriber
     if reports is None:
-        raise fail(Code.RT_STREAM_NO_CB_REG, asked, f"stream {stream.id} has no subscriber", "call aclrtSubscribeReport first")
+        raise fail(
+            Code.RT_STREAM_NO_CB_REG, asked, f"stream {stream.id} has no subscriber", "call aclrtSubscribeReport first"
+        )
     assert isinstance(reports, Reports)
     call = fn
 
@@ -157,7 +170,8 @@ def launch_callback(
 
 
 def subscribe(ctx: Context | None, thread_id: int, stream: Stream | None) -> None:
-    """aclrtSubscribeReport: `thread_id` is `aclrt.host_thread_id()` of the task that will process. Errors: 107017, 107011."""
+    """aclrtSubscribeReport: `thread_id` is `aclrt.host_thread_id()` of the task that will process. Errors: 107017,
+    107011."""
     asked = "aclrtSubscribeReport"
     stream = resolve(ctx, stream, asked)
     if stream.subscriber is not None:
@@ -176,7 +190,12 @@ def unsubscribe(ctx: Context | None, thread_id: int, stream: Stream | None) -> N
         raise fail(Code.RT_THREAD_SUBSCRIBE, asked, f"thread {thread_id} is not subscribed", "subscribe it first")
     subscribed: bool = stream.subscriber is reports
     if not subscribed:
-        raise fail(Code.RT_STREAM_SUBSCRIBE, asked, f"stream {stream.id} is not subscribed by thread {thread_id}", "name its thread")
+        raise fail(
+            Code.RT_STREAM_SUBSCRIBE,
+            asked,
+            f"stream {stream.id} is not subscribed by thread {thread_id}",
+            "name its thread",
+        )
     stream.subscriber = None
     reports.streams -= 1
     if not reports.streams:
@@ -194,7 +213,9 @@ async def process(ctx: Context | None, timeout_ms: int) -> None:
     npu = contexts.require(ctx, asked).npu
     reports = npu.reports.get(host_thread_id())
     if reports is None:
-        raise fail(Code.RT_THREAD_SUBSCRIBE, asked, "this host thread has no subscription", "call aclrtSubscribeReport first")
+        raise fail(
+            Code.RT_THREAD_SUBSCRIBE, asked, "this host thread has no subscription", "call aclrtSubscribeReport first"
+        )
     if not reports.queue:
         await npu.wait(reports.arrived, asked, timeout_ms, Code.RT_REPORT_TIMEOUT)
     run = reports.queue.popleft()

@@ -25,12 +25,17 @@ def check_handle(stream: Stream, asked: str) -> None:
     """107017 for a destroyed stream."""
     if not stream.alive:
         if stream.npu.closed:
-            raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is gone, {stream.npu.gone()}", "open the device again")
+            raise errors.fail(
+                Code.RT_INVALID_HANDLE,
+                asked,
+                f"stream {stream.id} is gone, {stream.npu.gone()}",
+                "open the device again",
+            )
         raise errors.fail(Code.RT_INVALID_HANDLE, asked, f"stream {stream.id} is destroyed", "use a live stream")
 
 
 def captured(stream: Stream) -> str:
-    """"stream 3 (joined at f.py:7 through event 2 recorded at f.py:6)", for refusals."""
+    """ "stream 3 (joined at f.py:7 through event 2 recorded at f.py:6)", for refusals."""
     how = f" ({stream.capture.joined_how()})" if stream.capture is not None else ""
     return f"stream {stream.id}{how}"
 
@@ -47,10 +52,14 @@ def refuse_capturing(stream: Stream, asked: str) -> None:
 
 
 def refuse_updating(stream: Stream, asked: str) -> None:
-    """507009 on a stream with an open task update: it takes launches of the group's kernels only (acl_semantics 8.2)."""
+    """507009 on a stream with an open task update: it takes launches of the group's kernels only (acl_semantics
+    8.2)."""
     if stream.update_sink is not None:
         raise errors.fail(
-            Code.RT_TASK_TYPE_NOT_SUPPORT, f"{asked} on stream {stream.id}", f"it updates {stream.updating!r}", "end the update first"
+            Code.RT_TASK_TYPE_NOT_SUPPORT,
+            f"{asked} on stream {stream.id}",
+            f"it updates {stream.updating!r}",
+            "end the update first",
         )
 
 
@@ -65,7 +74,9 @@ def resolve(ctx: Context | None, stream: Stream | None, asked: str) -> Stream:
 def check_timeout(timeout_ms: int, asked: str) -> None:
     """107000 for a time-out of 0 or below -1."""
     if timeout_ms == 0 or timeout_ms < -1:
-        raise errors.fail(Code.RT_PARAM_INVALID, asked, f"timeout is {timeout_ms}", "give milliseconds above 0, or -1 for no limit")
+        raise errors.fail(
+            Code.RT_PARAM_INVALID, asked, f"timeout is {timeout_ms}", "give milliseconds above 0, or -1 for no limit"
+        )
 
 
 def launch_in(ctx: Context | None, stream: Stream | None, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:

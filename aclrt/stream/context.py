@@ -55,7 +55,8 @@ class Context:
         raise errors.fail(
             code,
             asked,
-            f"refused while a capture is open ({names or 'begun on another thread'}), exchange mode {thread.exchange_mode.name}",
+            f"refused while a capture is open ({names or 'begun on another thread'}), "
+            f"exchange mode {thread.exchange_mode.name}",
             "capture it as an asynchronous call, or exchange this thread's mode to RELAXED",
         )
 
@@ -72,7 +73,8 @@ class Context:
     def __repr__(self) -> str:
         kind = "primary" if self.primary else "created"
         state = "" if self.alive else " destroyed"
-        return f"<Context {kind} of device {self.npu.index}{state}, {len(self.streams)} streams, {len(self.models)} models>"
+        held = f"{len(self.streams)} streams, {len(self.models)} models"
+        return f"<Context {kind} of device {self.npu.index}{state}, {held}>"
 
 
 def current() -> Context | None:
@@ -103,7 +105,9 @@ def require(ctx: Context | None, asked: str) -> Context:
     if ctx is not None and ctx.npu.closed:
         raise errors.fail(Code.RT_CONTEXT_NULL, asked, f"no current context, {ctx.npu.gone()}", "open the device again")
     if ctx is None or not ctx.alive:
-        raise errors.fail(Code.RT_CONTEXT_NULL, asked, "no current context", "call aclrtSetDevice or aclrtSetCurrentContext first")
+        raise errors.fail(
+            Code.RT_CONTEXT_NULL, asked, "no current context", "call aclrtSetDevice or aclrtSetCurrentContext first"
+        )
     return ctx
 
 
@@ -112,6 +116,9 @@ def require_same(ctx: Context | None, stream: Stream, asked: str) -> Context:
     ctx = require(ctx, asked)
     if stream.context is not ctx:
         raise errors.fail(
-            Code.RT_STREAM_CONTEXT, asked, f"stream {stream.id} belongs to another context", "make its context current first"
+            Code.RT_STREAM_CONTEXT,
+            asked,
+            f"stream {stream.id} belongs to another context",
+            "make its context current first",
         )
     return ctx

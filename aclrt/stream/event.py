@@ -1,4 +1,5 @@
-"""An Event: created, recorded on a stream, waited for by others. Not the hidden event of a capture (`graph.joining`)."""
+"""An Event: created, recorded on a stream, waited for by others. Not the hidden event of a capture
+(`graph.joining`)."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ class Event:
     """One event. `new_mode` events (aclrtCreateEventExWithFlag) may be captured; old ones may not, but can be reset.
 
     Invariants: `register` is the one register of an old-mode event (new mode takes a fresh one per record); once
-    `software` is True it stays so and every record takes a fresh memory cell; `record_flag` and `wait_flag` are fixed by
-    the first record and the first wait for the event's life (acl_semantics 5.7).
+    `software` is True it stays so and every record takes a fresh memory cell; `record_flag` and `wait_flag` are fixed
+    by the first record and the first wait for the event's life (acl_semantics 5.7).
     """
 
     def __init__(self, context: Context, flags: EventFlag, *, new_mode: bool) -> None:
@@ -111,7 +112,8 @@ class Event:
         if state == "idle" and self.latest is not None:
             state = "reset" if self.was_reset else "recorded" if self.latest.done else "recording"
         mode = "new" if self.new_mode else "old"
-        return f"<Event {self.id if self.id is not None else '-'} {state}, {mode} mode {self.flags!r}{', software' if self.software else ''}>"
+        name = self.id if self.id is not None else "-"
+        return f"<Event {name} {state}, {mode} mode {self.flags!r}{', software' if self.software else ''}>"
 
 
 OLD_DEFAULT = EventFlag.CAPTURE_STREAM_PROGRESS | EventFlag.DDSYNC | EventFlag.TIME_LINE  # the runtime's 0x0E
@@ -136,8 +138,18 @@ def create_with_flag(ctx: Context | None, flag: int) -> Event:
     asked = "aclrtCreateEventWithFlag"
     flags = EventFlag(flag & KNOWN)
     alone = EventFlag.DEVICE_USE_ONLY | EventFlag.EXTERNAL
-    if flag <= 0 or flag & ~KNOWN or flags & EventFlag.IPC or (flags & alone and flags not in (EventFlag.DEVICE_USE_ONLY, EventFlag.EXTERNAL)):
-        raise fail(Code.RT_PARAM_INVALID, asked, f"flag is {flag:#x}", "combine known flags; DEVICE_USE_ONLY and EXTERNAL stand alone")
+    if (
+        flag <= 0
+        or flag & ~KNOWN
+        or flags & EventFlag.IPC
+        or (flags & alone and flags not in (EventFlag.DEVICE_USE_ONLY, EventFlag.EXTERNAL))
+    ):
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"flag is {flag:#x}",
+            "combine known flags; DEVICE_USE_ONLY and EXTERNAL stand alone",
+        )
     event = Event(contexts.require(ctx, asked), flags, new_mode=False)
     if flags & (EventFlag.SYNC | EventFlag.EXTERNAL):
         event.own_register(asked)
@@ -145,11 +157,17 @@ def create_with_flag(ctx: Context | None, flag: int) -> Event:
 
 
 def create_ex_with_flag(ctx: Context | None, flag: int) -> Event:
-    """aclrtCreateEventExWithFlag: new mode. Errors: 107000, 107002. Source: acl_semantics 1.7, recorded (IPC alone only)."""
+    """aclrtCreateEventExWithFlag: new mode. Errors: 107000, 107002. Source: acl_semantics 1.7, recorded (IPC alone
+    only)."""
     asked = "aclrtCreateEventExWithFlag"
     usable = 0x4F  # SYNC, PROGRESS, DDSYNC, TIME_LINE, IPC
     if flag <= 0 or flag & ~usable or (flag & EventFlag.IPC and flag != EventFlag.IPC):
-        raise fail(Code.RT_PARAM_INVALID, asked, f"flag is {flag:#x}", "combine SYNC, CAPTURE_STREAM_PROGRESS and TIME_LINE, or IPC alone")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"flag is {flag:#x}",
+            "combine SYNC, CAPTURE_STREAM_PROGRESS and TIME_LINE, or IPC alone",
+        )
     return Event(contexts.require(ctx, asked), EventFlag(flag), new_mode=True)
 
 
@@ -176,7 +194,6 @@ def fresh_mark(event: Event, stream: Stream | None, asked: str) -> Mark:
     return Mark(at, stream, 0)
 
 
-
 # --- host queries: they look at the latest record that was not captured ---------------------------------------------
 
 
@@ -190,20 +207,32 @@ def refuse_captured(event: Event, asked: str) -> None:
 def refuse_external(event: Event, asked: str) -> None:
     """207000 for an event created with the EXTERNAL flag."""
     if event.external:
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, "events with the EXTERNAL flag have no host state", "synchronize a stream that waits for it")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT,
+            asked,
+            "events with the EXTERNAL flag have no host state",
+            "synchronize a stream that waits for it",
+        )
 
 
 def refuse_software(event: Event, asked: str) -> None:
     """507000 where the chip keeps no recording stream of a software-mode event (recorded; v200 does)."""
     if event.software and event.latest is not None and not event.npu.spec.software_event_state:
-        raise fail(Code.RT_INTERNAL_ERROR, asked, "the event is in software mode, its record has no stream", "synchronize the recording stream")
+        raise fail(
+            Code.RT_INTERNAL_ERROR,
+            asked,
+            "the event is in software mode, its record has no stream",
+            "synchronize the recording stream",
+        )
 
 
 async def synchronize(event: Event, timeout_ms: int = -1) -> None:
     """aclrtSynchronizeEvent(WithTimeout). Errors: 107000, 107017, 107028, 207000, 507000, 507047. acl_semantics 1.7."""
     asked = "aclrtSynchronizeEvent"
     if timeout_ms == 0 or timeout_ms < -1:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"timeout is {timeout_ms}", "give milliseconds above 0, or -1 for no limit")
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"timeout is {timeout_ms}", "give milliseconds above 0, or -1 for no limit"
+        )
     check_handle(event, asked)
     refuse_captured(event, asked)
     refuse_external(event, asked)
@@ -212,7 +241,12 @@ async def synchronize(event: Event, timeout_ms: int = -1) -> None:
     if mark is None or mark.done or mark.stream is None or event.npu.null:
         return
     if mark.stream.model is not None:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"recorded on stream {mark.stream.id}, which is bound to a model", "synchronize the execution")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"recorded on stream {mark.stream.id}, which is bound to a model",
+            "synchronize the execution",
+        )
     done = Completion()
     mark.stream.when(mark.position, done.set)
     await event.npu.wait(done, f"{asked}: recorded on stream {mark.stream.id}", timeout_ms, Code.RT_EVENT_SYNC_TIMEOUT)
@@ -221,7 +255,8 @@ async def synchronize(event: Event, timeout_ms: int = -1) -> None:
 
 
 def query_status(event: Event) -> EventRecordedStatus:
-    """aclrtQueryEventStatus. Errors: 107017, 107028, 207000, 507000. Never recorded: new mode COMPLETE, old NOT_READY."""
+    """aclrtQueryEventStatus. Errors: 107017, 107028, 207000, 507000. Never recorded: new mode COMPLETE, old
+    NOT_READY."""
     asked = "aclrtQueryEventStatus"
     check_handle(event, asked)
     refuse_captured(event, asked)
@@ -247,7 +282,12 @@ def query_wait_status(event: Event) -> EventWaitStatus:
     asked = "aclrtQueryEventWaitStatus"
     check_handle(event, asked)
     if event.new_mode or event.external:
-        raise fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{event!r} does not count its waits", "use an event of aclrtCreateEvent")
+        raise fail(
+            Code.RT_FEATURE_NOT_SUPPORT,
+            asked,
+            f"{event!r} does not count its waits",
+            "use an event of aclrtCreateEvent",
+        )
     return EventWaitStatus.COMPLETE if event.latest is None or event.latest.done else EventWaitStatus.NOT_READY
 
 
@@ -273,7 +313,12 @@ def timestamp_ns(event: Event, asked: str = "aclrtEventGetTimestamp") -> int:
     at = event.latest.at
     stamp = at.recorded_ns() if isinstance(at, Register) and event.latest.done else None
     if stamp is None or not event.flags & EventFlag.TIME_LINE:
-        raise fail(Code.RT_EVENT_TIMESTAMP_INVALID, asked, f"{event!r} has no time stamp", "create it with ACL_EVENT_TIME_LINE and wait for the record")
+        raise fail(
+            Code.RT_EVENT_TIMESTAMP_INVALID,
+            asked,
+            f"{event!r} has no time stamp",
+            "create it with ACL_EVENT_TIME_LINE and wait for the record",
+        )
     return stamp
 
 

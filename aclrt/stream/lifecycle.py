@@ -55,7 +55,10 @@ def _check_destroyable(ctx: Context | None, stream: Stream, asked: str) -> None:
     refuse_capturing(stream, asked)
     if stream.model is not None:
         raise errors.fail(
-            Code.RT_STREAM_MODEL, asked, f"stream {stream.id} is bound to {stream.model.title()}", "unbind it or destroy the model"
+            Code.RT_STREAM_MODEL,
+            asked,
+            f"stream {stream.id} is bound to {stream.model.title()}",
+            "unbind it or destroy the model",
         )
     contexts.require_same(ctx, stream, asked)
 
@@ -83,16 +86,21 @@ def close(stream: Stream) -> None:
 
 
 def set_failure_mode(ctx: Context | None, stream: Stream | None, mode: int) -> None:
-    """aclrtSetStreamFailureMode; only bit 0 counts. Errors: 107017, 207000, 107002, 107003. Source: acl_semantics 1.6."""
+    """aclrtSetStreamFailureMode; only bit 0 counts. Errors: 107017, 207000, 107002, 107003. Source: acl_semantics
+    1.6."""
     asked = "aclrtSetStreamFailureMode"
     stream = resolve(ctx, stream, asked)
     wanted = FailureMode(mode & 1)
     if stream.flags & StreamFlag.DEVICE_USE_ONLY or stream.model is not None:
-        raise errors.fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"{stream!r} cannot change it", "use a stream outside a model")
+        raise errors.fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"{stream!r} cannot change it", "use a stream outside a model"
+        )
     if wanted is stream.failure_mode:
         return
     if stream.failure_mode is FailureMode.STOP:
-        raise errors.fail(Code.RT_FEATURE_NOT_SUPPORT, asked, f"stream {stream.id} is in STOP mode", "STOP cannot be taken back")
+        raise errors.fail(
+            Code.RT_FEATURE_NOT_SUPPORT, asked, f"stream {stream.id} is in STOP mode", "STOP cannot be taken back"
+        )
     contexts.require_same(ctx, stream, asked)
     stream.failure_mode = wanted
     stream.context.failure_mode = wanted

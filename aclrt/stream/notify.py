@@ -46,7 +46,9 @@ def _check(notify: Notify, asked: str) -> None:
 def create(ctx: Context | None, flag: int = 0) -> Notify:
     """aclrtCreateNotify. Errors: 107000 (flag above 1), 107002, 207009. Source: acl_semantics 1.8."""
     if flag not in (0, 1):
-        raise fail(Code.RT_PARAM_INVALID, "aclrtCreateNotify", f"flag is {flag:#x}", "give 0 or ACL_NOTIFY_DEVICE_USE_ONLY")
+        raise fail(
+            Code.RT_PARAM_INVALID, "aclrtCreateNotify", f"flag is {flag:#x}", "give 0 or ACL_NOTIFY_DEVICE_USE_ONLY"
+        )
     return Notify(contexts.require(ctx, "aclrtCreateNotify"))
 
 

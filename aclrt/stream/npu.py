@@ -159,7 +159,9 @@ class Npu:
             return
         story, root = self.explain(), self.headline()
         for completion, what in list(self.waits.items()):
-            error = DeadlockError.of_waits(f"{what}: nothing can run and no deadline is left; {root or 'see the notes'}")
+            error = DeadlockError.of_waits(
+                f"{what}: nothing can run and no deadline is left; {root or 'see the notes'}"
+            )
             error.add_note(story)
             completion.interrupt(error)
 
@@ -265,7 +267,9 @@ class Npu:
     def unregister_callback(self, number: int) -> None:
         del self._callbacks[number]
 
-    def run_host_function(self, fn: Callable[[Any], object], args: Any, then: Callable[[BaseException | None], None]) -> None:
+    def run_host_function(
+        self, fn: Callable[[Any], object], args: Any, then: Callable[[BaseException | None], None]
+    ) -> None:
         """Call `fn(args)` in a callback of the loop, where runtime calls are refused, then tell `then` how it ended."""
 
         def run() -> None:
@@ -282,7 +286,8 @@ class Npu:
         asyncio.get_running_loop().call_soon(run)
 
     def __repr__(self) -> str:
-        return f"<Npu {self.index} {self.spec.name}{' null' if self.null else ''}, {len(self.streams)} SQs, {len(self.waits)} waiting>"
+        name = f"{self.index} {self.spec.name}{' null' if self.null else ''}"
+        return f"<Npu {name}, {len(self.streams)} SQs, {len(self.waits)} waiting>"
 
 
 class _Until:

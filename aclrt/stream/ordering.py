@@ -1,4 +1,5 @@
-"""Record, wait and reset of events on streams: every check in its order, then one task. Not host waits (`stream.event`)."""
+"""Record, wait and reset of events on streams: every check in its order, then one task. Not host waits
+(`stream.event`)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def _refuse_mc2(event: Event, asked: str) -> None:
 
 def _refuse_ipc(event: Event, stream: Stream, asked: str) -> None:
     if event.flags & EventFlag.IPC and stream.capturing:
-        raise _unsupported(asked, "IPC events cannot be captured", "use an event of aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)")
+        raise _unsupported(
+            asked, "IPC events cannot be captured", "use an event of aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
+        )
 
 
 def _refuse_old_in_capture(event: Event, stream: Stream, asked: str) -> None:
@@ -47,7 +50,9 @@ def _refuse_old_in_capture(event: Event, stream: Stream, asked: str) -> None:
 def _refuse_bound(event: Event, stream: Stream, asked: str) -> None:
     """207000: a stream of a normal model takes no new-mode event and none of aclrtCreateEvent."""
     if stream.model is not None and (event.new_mode or event.flags == events.OLD_DEFAULT):
-        raise _unsupported(asked, f"stream {stream.id} is bound to {stream.model.title()}", "use an event of aclrtCreateEventWithFlag")
+        raise _unsupported(
+            asked, f"stream {stream.id} is bound to {stream.model.title()}", "use an event of aclrtCreateEventWithFlag"
+        )
 
 
 # --- record ----------------------------------------------------------------------------------------------------------
@@ -87,19 +92,27 @@ def _stick_record(event: Event, flag: RecordFlag, asked: str) -> None:
     if event.record_flag is None:
         event.record_flag = flag
     elif event.record_flag is not flag:
-        raise _invalid(asked, f"the event's first record was {event.record_flag.name}", "one event keeps one kind of record for life")
+        raise _invalid(
+            asked,
+            f"the event's first record was {event.record_flag.name}",
+            "one event keeps one kind of record for life",
+        )
 
 
 def _stick_wait(event: Event, flag: WaitFlag, asked: str) -> None:
     if event.wait_flag is None:
         event.wait_flag = flag
     elif event.wait_flag is not flag:
-        raise _invalid(asked, f"the event's first wait was {event.wait_flag.name}", "one event keeps one kind of wait for life")
+        raise _invalid(
+            asked, f"the event's first wait was {event.wait_flag.name}", "one event keeps one kind of wait for life"
+        )
 
 
 def _external_rules(event: Event, asked: str) -> None:
     if not event.new_mode or event.flags != EventFlag.SYNC:
-        raise _unsupported(asked, f"{event!r} cannot take the EXTERNAL operation", "use aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)")
+        raise _unsupported(
+            asked, f"{event!r} cannot take the EXTERNAL operation", "use aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
+        )
 
 
 def _external_stream(ctx: Context | None, stream: Stream, asked: str) -> None:
@@ -110,7 +123,12 @@ def _external_stream(ctx: Context | None, stream: Stream, asked: str) -> None:
         raise _unsupported(asked, f"stream {stream.id} is bound to {stream.model.title()}", "use a capturing stream")
     contexts.require_same(ctx, stream, asked)
     if stream.capture is None:
-        raise fail(Code.RT_STREAM_NOT_CAPTURED, asked, f"stream {stream.id} is not capturing", "use the EXTERNAL flag inside a capture only")
+        raise fail(
+            Code.RT_STREAM_NOT_CAPTURED,
+            asked,
+            f"stream {stream.id} is not capturing",
+            "use the EXTERNAL flag inside a capture only",
+        )
 
 
 def _record_external(ctx: Context | None, event: Event, stream: Stream, asked: str) -> None:
@@ -152,7 +170,8 @@ def wait(
 ) -> None:
     """aclrtStreamWaitEvent(WithFlag / WithTimeout). Check order and codes: acl_semantics 5.3, 5.5, 5.7.
 
-    `timeout_ms` is device time, 0 for no limit. Errors: 107017, 107000, 207000, 107002, 107003, 107024, 107029, 107031, 107032, 107034, 507000.
+    `timeout_ms` is device time, 0 for no limit. Errors: 107017, 107000, 207000, 107002, 107003, 107024, 107029,
+    107031, 107032, 107034, 507000.
     """
     asked = "aclrtStreamWaitEvent" if flag is WaitFlag.DEFAULT else "aclrtStreamWaitEventWithFlag(EXTERNAL)"
     if timeout_ms < 0:
@@ -233,7 +252,8 @@ def _wait_live(event: Event, stream: Stream, timeout_ms: int, asked: str) -> Non
 
 
 def reset(ctx: Context | None, event: Event, stream: Stream | None) -> None:
-    """aclrtResetEvent: old-mode events only. Errors: 107017, 107000, 207000, 107002, 107003. Source: acl_semantics 5.6."""
+    """aclrtResetEvent: old-mode events only. Errors: 107017, 107000, 207000, 107002, 107003. Source: acl_semantics
+    5.6."""
     asked = "aclrtResetEvent"
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)

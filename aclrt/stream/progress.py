@@ -51,7 +51,8 @@ def query(ctx: Context | None, stream: Stream | None) -> StreamStatus:
 
 
 async def synchronize_device(ctx: Context | None, timeout_ms: int = -1) -> None:
-    """aclrtSynchronizeDevice(WithTimeout): every stream of the current context. Errors: 107000, 107002, 107027, 507046."""
+    """aclrtSynchronizeDevice(WithTimeout): every stream of the current context. Errors: 107000, 107002, 107027,
+    507046."""
     asked = "aclrtSynchronizeDevice"
     check_timeout(timeout_ms, asked)
     ctx = contexts.require(ctx, asked)
@@ -69,12 +70,15 @@ async def synchronize_device(ctx: Context | None, timeout_ms: int = -1) -> None:
 
 
 async def abort(ctx: Context | None, stream: Stream) -> None:
-    """aclrtStreamAbort: stop the current task at its boundary and drop what is queued. Errors: 107017, 107003, 507000."""
+    """aclrtStreamAbort: stop the current task at its boundary and drop what is queued. Errors: 107017, 107003,
+    507000."""
     asked = "aclrtStreamAbort"
     check_handle(stream, asked)
     contexts.require_same(ctx, stream, asked)
     if stream.model is not None:
-        raise errors.fail(Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is bound to {stream.model.title()}", "abort the model")
+        raise errors.fail(
+            Code.RT_INTERNAL_ERROR, asked, f"stream {stream.id} is bound to {stream.model.title()}", "abort the model"
+        )
     stream.launcher.drop()
     for held in [held for held in stream.npu.short if held.stream is stream]:
         met = f"stream {stream.id} held runs that waited for resources"

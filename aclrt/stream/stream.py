@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from contextlib import AbstractContextManager, asynccontextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
@@ -25,7 +25,6 @@ from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
 from aclrt.task.launcher import Launcher
 from aclrt.task.lower import REFUSED, LiveSink
-from aclrt.task.task import TaskSink
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -33,13 +32,14 @@ if TYPE_CHECKING:
     from aclrt.base.enums import CaptureMode
     from aclrt.base.errors import AclError
     from aclrt.stream.context import Context
+    from aclrt.stream.event import Event
     from aclrt.stream.gate import Gate
     from aclrt.stream.notify import Notify
+    from aclrt.stream.persistent import PersistentTasks
+    from aclrt.stream.roles import BoundTo, Captured, CapturingSink
     from aclrt.task.memory import DeviceArray
     from aclrt.task.queue import TaskQueue
-    from aclrt.stream.event import Event
-    from aclrt.stream.persistent import PersistentTasks
-    from aclrt.task.task import Op, Task
+    from aclrt.task.task import Op, Task, TaskSink
 
 UNSUPPORTED_FLAGS = StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
 """Stream types the capture functions reject (acl_semantics 4.1 step 5)."""
@@ -52,39 +52,6 @@ def _fill(out: Any, value: Any) -> None:
 FILL = kernel(_fill, name="fill")
 
 
-class Captured(Protocol):
-    """What a stream knows of the capture it is in: the hidden stream its tasks go to, and where it joined."""
-
-    model: Any
-    queue: TaskQueue
-
-    def joined_how(self) -> str: ...
-
-
-class CapturingSink(TaskSink, Protocol):
-    """The sink of a capturing stream: events take part in the capture instead of becoming plain tasks."""
-
-    def record_event(self, stream: Stream, event: Event) -> None: ...
-
-    def record_external(self, stream: Stream, event: Event) -> None: ...
-
-    def wait_external(self, stream: Stream, event: Event) -> None: ...
-
-    def task_group(self, stream: Stream) -> AbstractContextManager[Any]: ...
-
-
-class BoundTo(Protocol):
-    """The model a stream is bound to. `owned` are releases to call when it goes; `loaded`: it is complete."""
-
-    owned: list[Callable[[], None]]
-    labels: dict[int, Any]
-    loaded: bool
-
-    def title(self) -> str: ...
-
-    def next_seq(self) -> int: ...
-
-
 @final
 class Stream:
     """One user stream. Made by `create`, `Context.default` or `Device.stream()`.
@@ -94,7 +61,9 @@ class Stream:
     from (capture, group_status, model) and changes only in `choose_sink`.
     """
 
-    def __init__(self, context: Context, stream_id: int, flags: StreamFlag, priority: int, *, default: bool = False) -> None:
+    def __init__(
+        self, context: Context, stream_id: int, flags: StreamFlag, priority: int, *, default: bool = False
+    ) -> None:
         npu = context.npu
         self.context = context
         self.npu = npu
@@ -180,7 +149,9 @@ class Stream:
             self.sink = self.model_sink
         else:
             self.sink = self.live
-        fast = self.sink is self.live and isinstance(self.live, LiveSink) and self.alive and self.context.failure is None
+        fast = (
+            self.sink is self.live and isinstance(self.live, LiveSink) and self.alive and self.context.failure is None
+        )
         if fast:
             self.launch = self.launcher.launch  # type: ignore[method-assign]  # the same call, for less
         else:
@@ -209,13 +180,15 @@ class Stream:
     def launch_fused(self, parts: Sequence[tuple[Kernel, tuple[Any, ...]]], blocks: int = 1) -> None:
         """Launch several kernels as one fused task: one SQE whose parts, (kernel, arguments) each, run in order.
 
-        A part that raises ends the task; the parts behind it do not run. Raises what `launch` does, ValueError without a
-        part, AclError 207000 where the chip has no fused kernels (v100, 310p). Source: acl_semantics 11.1, 14.2.
+        A part that raises ends the task; the parts behind it do not run. Raises what `launch` does, ValueError
+        without a part, AclError 207000 where the chip has no fused kernels (v100, 310p). Source: acl_semantics 11.1,
+        14.2.
         """
         fusion.launch(self, parts, blocks)
 
     def start(self, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
-        """`launch` with the arguments as a tuple (aclrtLaunchKernel). RuntimeError outside a task of the device's loop."""
+        """`launch` with the arguments as a tuple (aclrtLaunchKernel). RuntimeError outside a task of the device's
+        loop."""
         if require_task().get_loop() is not self.launcher.loop:
             another_loop()
         if not self.alive:
@@ -240,7 +213,8 @@ class Stream:
         return event
 
     def wait(self, event: Event | Notify, *, timeout_ms: int = 0) -> None:
-        """Let what follows on this stream wait for an event or a notify. `timeout_ms` is device time, 0 for no limit."""
+        """Let what follows on this stream wait for an event or a notify. `timeout_ms` is device time, 0 for no
+        limit."""
         if isinstance(event, notifies.Notify):
             notifies.wait(self.context, event, self, -(-timeout_ms // 1000))
         else:
@@ -269,10 +243,16 @@ class Stream:
         callbacks.launch_host_func(self.context, self, lambda _: fn(), None)
 
     def task_group(self) -> AbstractContextManager[Any]:
-        """`with stream.task_group() as group`: what is launched inside can be updated later. 107029 outside a capture."""
+        """`with stream.task_group() as group`: what is launched inside can be updated later. 107029 outside a
+        capture."""
         require_task()
         if self.capture_sink is None:
-            raise fail(Code.RT_STREAM_NOT_CAPTURED, "task_group", f"stream {self.id} is not capturing", "use it inside a capture")
+            raise fail(
+                Code.RT_STREAM_NOT_CAPTURED,
+                "task_group",
+                f"stream {self.id} is not capturing",
+                "use it inside a capture",
+            )
         return self.capture_sink.task_group(self)
 
     @asynccontextmanager
@@ -322,7 +302,7 @@ class Stream:
             self.npu.driver.sq_abort(self.sq)  # what follows never runs: nobody need wait for it
 
     def place_of(self, position: int) -> str:
-        """"file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
+        """ "file:line" of the launch of a live kernel that ended at `position`; "" when it is not known any more."""
         place = self.launcher.place_of(position - 1)
         return str(place) if place is not None else ""
 
@@ -334,7 +314,8 @@ class Stream:
             heapq.heappush(self._marks, (position, next(self._serial), fn))
 
     def own(self, release: Callable[[], None]) -> None:
-        """Call `release` when the task just submitted needs it no more: with its graph, with the persistent tasks it is one
+        """Call `release` when the task just submitted needs it no more: with its graph, with the persistent tasks it
+        is one
         of, or when it is done."""
         if self.capture is not None:
             self.capture.model.owned.append(release)
@@ -382,8 +363,8 @@ class Stream:
     async def synchronize(self, timeout_ms: int = -1) -> None:
         """Wait for everything submitted so far, then raise the failure stored on the stream, if any.
 
-        `timeout_ms` is device time; -1 waits for ever. Errors: 107027 while capturing, 507046 on time-out, the code of a
-        failed task. Source: acl_semantics 1.6, 11.3.
+        `timeout_ms` is device time; -1 waits for ever. Errors: 107027 while capturing, 507046 on time-out, the code
+        of a failed task. Source: acl_semantics 1.6, 11.3.
         """
         require_loop(self)
         await progress.synchronize(self.context, self, timeout_ms)
@@ -392,7 +373,8 @@ class Stream:
         if not self.alive:
             state = "destroyed"
         elif self.capture is not None:
-            state = f"{self.status.name.lower()} capturing→{self.capture.model.title()}, {len(self.capture.queue.tasks)} tasks"
+            tasks = len(self.capture.queue.tasks)
+            state = f"{self.status.name.lower()} capturing→{self.capture.model.title()}, {tasks} tasks"
         elif self.model is not None:
             state = f"bound→{self.model.title()}"
         else:

@@ -1,4 +1,5 @@
-"""Copies, sets and value operations: where the bytes are decides what a capture allows. Not device arrays themselves."""
+"""Copies, sets and value operations: where the bytes are decides what a capture allows. Not device arrays
+themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +16,6 @@ from aclrt.stream import context as contexts
 from aclrt.stream.checks import captured, resolve
 from aclrt.task.memory import DeviceArray, HostBuffer
 from aclrt.task.task import Copy2dOp, CopyOp, SetOp, ValueWaitOp, ValueWriteOp
-from hw.driver import MemoryFault
 
 if TYPE_CHECKING:
     from aclrt.stream.context import Context
@@ -95,16 +95,25 @@ def pinned_owner(array: np.ndarray[Any, Any]) -> HostBuffer | None:
 
 def _check_count(count: int, maximum: int, asked: str) -> None:
     if count > maximum:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the destination holds {maximum}", "copy fewer bytes")
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the destination holds {maximum}", "copy fewer bytes"
+        )
 
 
 def _check_ends(dst: End, src: End, count: int, kind: MemcpyKind, asked: str) -> None:
     """107000 for bytes outside a buffer, or a kind that the memory contradicts."""
     for name, end in (("destination", dst), ("source", src)):
         if end.nbytes is not None and count > end.nbytes:
-            raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the {name} holds {end.nbytes}", "copy fewer bytes")
+            raise fail(
+                Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the {name} holds {end.nbytes}", "copy fewer bytes"
+            )
         if end.nbytes is None:
-            raise fail(Code.RT_PARAM_INVALID, asked, f"the {name} {end.address:#x} is not live memory", "give a live device address")
+            raise fail(
+                Code.RT_PARAM_INVALID,
+                asked,
+                f"the {name} {end.address:#x} is not live memory",
+                "give a live device address",
+            )
     ways = {
         MemcpyKind.HOST_TO_DEVICE: (False, True),
         MemcpyKind.DEVICE_TO_HOST: (True, False),
@@ -211,7 +220,9 @@ def device_address(npu: Npu, value: Address, count: int, asked: str) -> int:
     if end.location is not Location.DEVICE or end.nbytes is None:
         raise fail(Code.RT_PARAM_INVALID, asked, f"{value!r} is not device memory", "give an address of aclrtMalloc")
     if count > end.nbytes:
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the memory holds {end.nbytes}", "use fewer bytes")
+        raise fail(
+            Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the memory holds {end.nbytes}", "use fewer bytes"
+        )
     return end.address
 
 
@@ -223,8 +234,9 @@ def memcpy_async(
 ) -> None:
     """aclrtMemcpyAsync: the source is read when the copy runs.
 
-    Pageable host memory: 107000 on a capturing stream in every mode; elsewhere 107041 where an open capture's mode forbids a
-    synchronous copy, else an H2D source is read at the call and the copy runs in stream order. Other errors: 107000,
+    Pageable host memory: 107000 on a capturing stream in every mode; elsewhere 107041 where an open capture's mode
+    forbids a synchronous copy, else an H2D source is read at the call and the copy runs in stream order. Other
+    errors: 107000,
     107017, 107002, 107003. Source: acl_semantics 1.9, 4.5; design.md section 3.
     """
     _memcpy_async("aclrtMemcpyAsync", ctx, dst, dest_max, src, count, kind, stream)
@@ -238,7 +250,14 @@ def memcpy_async_with_condition(
 
 
 def _memcpy_async(
-    asked: str, ctx: Context | None, dst: Address, dest_max: int, src: Address, count: int, kind: MemcpyKind, stream: Stream | None
+    asked: str,
+    ctx: Context | None,
+    dst: Address,
+    dest_max: int,
+    src: Address,
+    count: int,
+    kind: MemcpyKind,
+    stream: Stream | None,
 ) -> None:
     if count == 0:
         return
@@ -262,7 +281,10 @@ def _pageable(ctx: Context, stream: Stream, dst: End, src: End, asked: str) -> t
         return dst, src
     if stream.capturing:
         raise fail(
-            Code.RT_PARAM_INVALID, asked, f"pageable host memory on capturing {captured(stream)}", "use memory of aclrtMallocHost"
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"pageable host memory on capturing {captured(stream)}",
+            "use memory of aclrtMallocHost",
         )
     ctx.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
     if src.location is Location.PAGEABLE:
@@ -309,11 +331,15 @@ def memcpy2d_async(
     _submit(
         stream,
         *ends,
-        lambda to, of, keep: Copy2dOp(dst=to, dpitch=dpitch, src=of, spitch=spitch, width=width, height=height, keep=keep),
+        lambda to, of, keep: Copy2dOp(
+            dst=to, dpitch=dpitch, src=of, spitch=spitch, width=width, height=height, keep=keep
+        ),
     )
 
 
-def memset_async(ctx: Context | None, address: Address, maximum: int, value: int, count: int, stream: Stream | None) -> None:
+def memset_async(
+    ctx: Context | None, address: Address, maximum: int, value: int, count: int, stream: Stream | None
+) -> None:
     """aclrtMemsetAsync. Errors: 107000, 107017, 107002, 107003."""
     asked = "aclrtMemsetAsync"
     if count == 0:
@@ -344,41 +370,3 @@ def value_wait(ctx: Context | None, address: Address, value: int, flag: int, str
     cell = device_address(stream.npu, address, 8, asked)
     contexts.require_same(ctx, stream, asked)
     stream.submit(ValueWaitOp(address=cell, value=value, flag=flag))
-
-
-# --- memory ----------------------------------------------------------------------------------------------------------
-
-
-def malloc(ctx: Context | None, size: int, policy: int = 0) -> int:
-    """aclrtMalloc: allowed during any capture, immediate. Errors: 100000 (size 0), 107002, 207001."""
-    asked = "aclrtMalloc"
-    if size <= 0:
-        raise fail(Code.INVALID_PARAM, asked, f"size is {size}", "ask for at least 1 byte")
-    return contexts.require(ctx, asked).npu.malloc(-(-(size + 32) // 32) * 32, asked)
-
-
-def free(ctx: Context | None, address: Address) -> None:
-    """aclrtFree. Errors: 107002, 107000 for an address aclrtMalloc did not return or that is freed."""
-    asked = "aclrtFree"
-    npu = contexts.require(ctx, asked).npu
-    if isinstance(address, DeviceArray):
-        address.free()
-        return
-    try:
-        npu.driver.free(address)
-    except MemoryFault as fault:
-        raise fail(Code.RT_PARAM_INVALID, asked, str(fault), "free an address of aclrtMalloc once", cause=fault) from fault
-
-
-def malloc_host(ctx: Context | None, size: int) -> HostBuffer:
-    """aclrtMallocHost: pinned host memory. Errors: 100000 (size 0), 107002."""
-    asked = "aclrtMallocHost"
-    if size <= 0:
-        raise fail(Code.INVALID_PARAM, asked, f"size is {size}", "ask for at least 1 byte")
-    return HostBuffer(contexts.require(ctx, asked).npu.driver, size)
-
-
-def free_host(ctx: Context | None, buffer: HostBuffer) -> None:
-    """aclrtFreeHost. Errors: 107002, 107000 when it is freed already."""
-    contexts.require(ctx, "aclrtFreeHost")
-    buffer.free()

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from aclrt.task.kernel import Kernel
     from hw.driver import Driver
 
+
 @final
 class Launcher:
     """The launches of one stream that are not in its ring yet, and the places of those that are.
 
-    Invariants: `sqes` and `marks` are of one length; `driver.deferred` counts the launchers that hold any; `written` is the
-    position after everything in the ring or behind it, `done` the head as last reported; `blocks` are (first position,
-    places) of what is behind that, oldest first; `hot` maps
+    Invariants: `sqes` and `marks` are of one length; `driver.deferred` counts the launchers that hold any; `written`
+    is the position after everything in the ring or behind it, `done` the head as last reported; `blocks` are (first
+    position, places) of what is behind that, oldest first; `hot` maps
     (kernel, arguments...) to their SQE, and `kernel.hot[arguments]` holds this launcher exactly for those.
     """
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
-from aclrt.task import task as t
 from aclrt.base.place import here
+from aclrt.task import task as t
 from aclrt.task.kernel import CORES
 from hw.chips import SqeKind
 
@@ -25,7 +25,12 @@ NO_SQ = 0xFFFFFFFF
 def _kernel(op: t.KernelOp) -> tuple[SqeKind, Fields]:
     if op.fused:
         return SqeKind.FUSION, {"args": op.handle}
-    return SqeKind.KERNEL, {"core": CORES[op.kernel.core], "program": op.program, "args": op.handle, "blocks": op.blocks}
+    return SqeKind.KERNEL, {
+        "core": CORES[op.kernel.core],
+        "program": op.program,
+        "args": op.handle,
+        "blocks": op.blocks,
+    }
 
 
 def _sq(target: TaskQueue) -> int:
@@ -45,7 +50,10 @@ LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
     ),
     t.NotifyRecordOp: lambda op: (SqeKind.NOTIFY_RECORD, {"notify_id": op.notify.id}),
     t.NotifyWaitOp: lambda op: (SqeKind.NOTIFY_WAIT, {"notify_id": op.notify.id, "timeout_ms": op.timeout_ms}),
-    t.ValueWriteOp: lambda op: (SqeKind.WRITE_VALUE, {"address": op.address, "value": op.value & _M64, "width": op.width}),
+    t.ValueWriteOp: lambda op: (
+        SqeKind.WRITE_VALUE,
+        {"address": op.address, "value": op.value & _M64, "width": op.width},
+    ),
     t.ValueWaitOp: lambda op: (
         SqeKind.WAIT_VALUE,
         {"address": op.address, "value": op.value & _M64, "flag": op.flag, "width": op.width},
@@ -53,7 +61,14 @@ LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
     t.CopyOp: lambda op: (SqeKind.MEMCPY, {"dst": op.dst, "src": op.src, "nbytes": op.nbytes}),
     t.Copy2dOp: lambda op: (
         SqeKind.MEMCPY2D,
-        {"dst": op.dst, "dpitch": op.dpitch, "src": op.src, "spitch": op.spitch, "width": op.width, "height": op.height},
+        {
+            "dst": op.dst,
+            "dpitch": op.dpitch,
+            "src": op.src,
+            "spitch": op.spitch,
+            "width": op.width,
+            "height": op.height,
+        },
     ),
     t.SetOp: lambda op: (SqeKind.MEMSET, {"dst": op.dst, "value": op.value, "nbytes": op.nbytes}),
     t.HostFuncOp: lambda op: (SqeKind.HOSTFUNC, {"callback": op.callback}),
@@ -69,7 +84,10 @@ LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
     t.LabelSwitchOp: lambda op: (SqeKind.LABEL_SWITCH, {"index": op.index, "max": op.maximum, "list": op.list_address}),
     t.ExternalRecordOp: lambda op: (SqeKind.EXT_RECORD, {"table": op.table}),
     t.ExternalWaitOp: lambda op: (SqeKind.EXT_WAIT, {"table": op.table}),
-    t.PatchOp: lambda op: (SqeKind.SQE_UPDATE, {"image": op.image, "slot": op.slot, "source": op.source, "n": op.slots}),
+    t.PatchOp: lambda op: (
+        SqeKind.SQE_UPDATE,
+        {"image": op.image, "slot": op.slot, "source": op.source, "n": op.slots},
+    ),
 }
 _M64 = (1 << 64) - 1
 
@@ -78,7 +96,8 @@ def encode(driver: Driver, op: t.Op, stream_id: int, task_id: int) -> bytes:
     """The SQEs of `op`: 64 bytes each, `op.sqes()` of them."""
     if isinstance(op, t.CondOp):
         return b"".join(
-            driver.chip.encode(kind, stream_id=stream_id, task_id=task_id, **fields) for kind, fields in op.handle.lower()
+            driver.chip.encode(kind, stream_id=stream_id, task_id=task_id, **fields)
+            for kind, fields in op.handle.lower()
         )
     kind, fields = LOWER[type(op)](op)
     return driver.chip.encode(kind, stream_id=stream_id, task_id=task_id, **fields)
@@ -90,7 +109,8 @@ def encode_queue(driver: Driver, queue: TaskQueue) -> bytes:
 
 
 def send_queue(driver: Driver, queue: TaskQueue, image: int, asked: str) -> None:
-    """Write all SQEs of a model stream to SQ memory. Errors: 507052 when the transport to the device fails (OSError)."""
+    """Write all SQEs of a model stream to SQ memory. Errors: 507052 when the transport to the device fails
+    (OSError)."""
     try:
         driver.image_write(image, 0, encode_queue(driver, queue))
     except OSError as error:
@@ -126,9 +146,7 @@ class LiveSink:
             chip = driver.chip
             word, ident = chip.kernel_word(flags), chip.ident(stream.id, 0)
             launcher.prepare(kernel, args, chip.kernel_pack.pack(word, ident, core, program, handle, 1))
-        stream.submitted = driver.submit_kernel(
-            stream.sq, stream.next_task_id(), core, program, handle, blocks, flags
-        )
+        stream.submitted = driver.submit_kernel(stream.sq, stream.next_task_id(), core, program, handle, blocks, flags)
 
 
 @final
@@ -138,10 +156,20 @@ class RefusedSink:
     __slots__ = ()
 
     def append(self, stream: Any, op: t.Op) -> None:
-        raise fail(Code.RT_INTERNAL_ERROR, f"submit {op.type_name}", f"stream {stream.id} is for the device's own use", "use a plain stream")
+        raise fail(
+            Code.RT_INTERNAL_ERROR,
+            f"submit {op.type_name}",
+            f"stream {stream.id} is for the device's own use",
+            "use a plain stream",
+        )
 
     def kernel(self, stream: Any, kernel: Kernel, args: tuple[Any, ...], blocks: int) -> None:
-        raise fail(Code.RT_INTERNAL_ERROR, f"launch {kernel.name}", f"stream {stream.id} is for the device's own use", "use a plain stream")
+        raise fail(
+            Code.RT_INTERNAL_ERROR,
+            f"launch {kernel.name}",
+            f"stream {stream.id} is for the device's own use",
+            "use a plain stream",
+        )
 
 
 REFUSED = RefusedSink()

@@ -124,7 +124,9 @@ class DeviceArray:
     def check(self, asked: str) -> None:
         """107000 when the memory is freed."""
         if self.owner.npu.closed:
-            raise fail(Code.RT_PARAM_INVALID, asked, f"{self!r}, {self.owner.npu.gone()}", "copy what you need before that")
+            raise fail(
+                Code.RT_PARAM_INVALID, asked, f"{self!r}, {self.owner.npu.gone()}", "copy what you need before that"
+            )
         if self.freed:
             raise fail(Code.RT_PARAM_INVALID, asked, f"{self!r}", "do not use it after free")
 
@@ -237,7 +239,12 @@ def window(owner: Owner, address: int, shape: int | Sequence[int], dtype: npt.DT
     driver = owner.npu.driver
     kind = np.dtype(dtype)
     if driver.is_host(int(address)):
-        raise fail(Code.RT_PARAM_INVALID, asked, f"{address:#x} is pinned host memory", "copy it to the device, or use HostBuffer.numpy")
+        raise fail(
+            Code.RT_PARAM_INVALID,
+            asked,
+            f"{address:#x} is pinned host memory",
+            "copy it to the device, or use HostBuffer.numpy",
+        )
     extent = driver.extent(int(address))
     if extent is not None and (int(address) - extent[0]) % kind.alignment:
         todo = f"give a multiple of {kind.alignment}"

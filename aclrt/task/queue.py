@@ -20,11 +20,22 @@ if TYPE_CHECKING:
 class TaskQueue:
     """Tasks of one model stream in order of submission.
 
-    Invariants: `sqe_count == sum(task.nsqe for task in tasks)`; `image` is None until the first build; `sq` is None unless
-    bound; when `sent`, the image's bytes are those of `tasks` as they were when it was written.
+    Invariants: `sqe_count == sum(task.nsqe for task in tasks)`; `image` is None until the first build; `sq` is None
+    unless bound; when `sent`, the image's bytes are those of `tasks` as they were when it was written.
     """
 
-    __slots__ = ("gate", "image", "image_slots", "next_task_id", "owner", "sent", "sq", "sqe_count", "stream_id", "tasks")
+    __slots__ = (
+        "gate",
+        "image",
+        "image_slots",
+        "next_task_id",
+        "owner",
+        "sent",
+        "sq",
+        "sqe_count",
+        "stream_id",
+        "tasks",
+    )
 
     def __init__(self, owner: Any, stream_id: int) -> None:
         self.owner = owner  # the Stream or CaptureStream

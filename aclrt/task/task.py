@@ -101,7 +101,11 @@ class KernelOp(Op):
 
     @property
     def type_name(self) -> str:  # type: ignore[override]
-        return "FUSION_KERNEL" if self.fused else "KERNEL_" + {"aic": "AICORE", "aiv": "AIVEC"}.get(self.kernel.core, "AICPU")
+        return (
+            "FUSION_KERNEL"
+            if self.fused
+            else "KERNEL_" + {"aic": "AICORE", "aiv": "AIVEC"}.get(self.kernel.core, "AICPU")
+        )
 
 
 KERNEL_KINDS = {"aic": TaskKind.KERNEL_AICORE, "aiv": TaskKind.KERNEL_AIVEC, "aicpu": TaskKind.KERNEL_AICPU}
@@ -245,7 +249,8 @@ class ModelExecuteOp(Op):
 
 @final
 class ModelToAicpuOp(Op):
-    """Tell the AI-CPU engine about a model (`model.to_aicpu`); `program` is the engine's own, `handle` its arguments."""
+    """Tell the AI-CPU engine about a model (`model.to_aicpu`); `program` is the engine's own, `handle` its
+    arguments."""
 
     kind = TaskKind.MODEL_TO_AICPU
     type_name = "MODEL_TO_AICPU"
@@ -351,11 +356,14 @@ class UpdateFlag(IntEnum):
 
 @final
 class Task:
-    """One captured or persistent task: an operation at a place in a queue. The handle aclmdlRIGetTasksByStream returns."""
+    """One captured or persistent task: an operation at a place in a queue. The handle aclmdlRIGetTasksByStream
+    returns."""
 
     __slots__ = ("alive", "flag", "group", "nsqe", "op", "place", "queue", "seq", "slot", "task_id")
 
-    def __init__(self, op: Op, queue: TaskQueue, task_id: int, seq: int, nsqe: int, slot: int, place: Place | None) -> None:
+    def __init__(
+        self, op: Op, queue: TaskQueue, task_id: int, seq: int, nsqe: int, slot: int, place: Place | None
+    ) -> None:
         self.op = op
         self.queue = queue
         self.task_id = task_id  # per stream

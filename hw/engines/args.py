@@ -171,4 +171,3 @@ class ArgTable:
         users = sorted(self._many[handle]) if known == _MANY else [(known, self.user_slot[handle])]
         for image, slot in users:
             self.on_change(image, slot, handle)
-

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hw.chips import SQE_BYTES, Cqe, CqeKind, SqeKind, Status, WaitFlag
 from hw.registers import Event, Notify
-from hw.ts.merged import merge
 from hw.ts.fault import TaskFault
+from hw.ts.merged import merge
 from hw.ts.sq import RingSq, Sq
 
 if TYPE_CHECKING:

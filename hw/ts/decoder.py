@@ -195,5 +195,3 @@ def _same_value(a: Any, b: Any) -> bool:
             return a.__array_interface__ == b.__array_interface__
         return a.tobytes() == b.tobytes()  # the value of a write
     return a is b or a == b
-
-

@@ -30,8 +30,8 @@ class Merged:
     """The program and where each call of it comes from.
 
     Invariants: `chunks` hold `size` calls each (the last one fewer) and `origins` beside them their (SQ, slot);
-    `positions[image]` is the index of each slot's call, -1 for a wait or a private event, which the order answers; `valid` is False once a
-    change to an image was more than another call in a slot of the same kind.
+    `positions[image]` is the index of each slot's call, -1 for a wait or a private event, which the order answers;
+    `valid` is False once a change to an image was more than another call in a slot of the same kind.
     """
 
     __slots__ = ("chunks", "lead", "origins", "positions", "size", "sqs", "valid")
@@ -55,7 +55,12 @@ class Merged:
         """A slot of one of the images changed: a plain call takes the place of one; anything else ends the program."""
         positions = self.positions[image]
         at = positions[slot] if slot < len(positions) else -1
-        if at < 0 or not (isinstance(new, tuple) and isinstance(old, tuple)) or _ordering(image, old) or _ordering(image, new):
+        if (
+            at < 0
+            or not (isinstance(new, tuple) and isinstance(old, tuple))
+            or _ordering(image, old)
+            or _ordering(image, new)
+        ):
             self.valid = False
         else:
             self.chunks[at // self.size][at % self.size] = new
@@ -67,7 +72,8 @@ def _ordering(image: Image, cell: Pair) -> bool:
 
 
 def merge(m: Machine, model: Model) -> Merged | None:
-    """The merged program of a model whose SQs are all bound, or None: it has one SQ, branches, waits for something that the
+    """The merged program of a model whose SQs are all bound, or None: it has one SQ, branches, waits for something
+    that the
     model itself does not record first, or segments that are not known to be light."""
     sqs = model.heads or []
     if model.unmergeable or len(sqs) < 2 or len(sqs) != len(model.sqs):
@@ -197,5 +203,3 @@ def _split(m: Machine, merged: Merged, number: int) -> None:
             sq.merged, sq.head = None, head
         elif head < sq.tail:
             m.models.activate(sq, head)
-
-

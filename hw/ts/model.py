@@ -44,7 +44,20 @@ class Model(Signal):
     `heads` are those bound, None when a binding changed since they were looked up.
     """
 
-    __slots__ = ("active", "heads", "id", "loaded", "merged", "notify", "root", "run", "sqs", "taken", "unclean", "unmergeable")
+    __slots__ = (
+        "active",
+        "heads",
+        "id",
+        "loaded",
+        "merged",
+        "notify",
+        "root",
+        "run",
+        "sqs",
+        "taken",
+        "unclean",
+        "unmergeable",
+    )
 
     def __init__(self, id: int) -> None:
         super().__init__()

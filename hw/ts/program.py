@@ -52,7 +52,8 @@ def pass_notify(notify: Notify) -> None:
 class Segment:
     """A run of tasks that are called: slots start .. stop-1, one (fn, args) pair each, plain waits among them.
     `parts` is how it is run when it is not light: (on a worker?, from, to) by index, as last measured; empty until
-    it was. `times` are the ns of each task as measured once, while a second look is due; `mean_ns` is what a task took."""
+    it was. `times` are the ns of each task as measured once, while a second look is due; `mean_ns` is what a task
+    took."""
 
     __slots__ = ("mean_ns", "pairs", "parts", "start", "stop", "times")
 

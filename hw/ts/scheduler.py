@@ -313,9 +313,13 @@ class Scheduler:
     def resting(self) -> bool:
         """Nothing is ready, and no parked SQ waits for a core, a worker or its device time."""
         own = ("core", "clock", "worker")
-        return not self.queue.ready and not len(self.machine.cq) and all(
-            sq.state is IDLE or (sq.state is PARKED and describe(self.machine, sq)[1][0] not in own)
-            for sq in self.all_sqs()
+        return (
+            not self.queue.ready
+            and not len(self.machine.cq)
+            and all(
+                sq.state is IDLE or (sq.state is PARKED and describe(self.machine, sq)[1][0] not in own)
+                for sq in self.all_sqs()
+            )
         )
 
     def close(self) -> None:
@@ -329,5 +333,3 @@ class Scheduler:
             sq.unpark()
             sq.end()
             sq.state = CLOSED
-
-

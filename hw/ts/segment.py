@@ -31,10 +31,7 @@ CERTAIN_NS = 5_000_000
 """A task that took this long is heavy at the first look."""
 
 
-
-def run_segment(
-    m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int
-) -> Generator[None, None, bool]:
+def run_segment(m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int) -> Generator[None, None, bool]:
     """Run `steps[index]` from its task `skip` on. False: the SQ was stopped or its program changed; look at
     `sq.head` and `sq.stopping`."""
     segment: Segment = steps[index][1]
@@ -43,9 +40,7 @@ def run_segment(
     return (yield from _in_parts(m, sq, segment))
 
 
-def _measured(
-    m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int
-) -> Generator[None, None, bool]:
+def _measured(m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int) -> Generator[None, None, bool]:
     """Task by task, with the clock beside it; afterwards the segment knows its parts."""
     segment: Segment = steps[index][1]
     pairs, queue, times = segment.pairs, m.queue, [0] * skip

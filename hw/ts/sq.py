@@ -12,13 +12,13 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
-    from hw.ts.merged import Merged
     from collections.abc import Callable
 
     from hw.clock import Clock, Timer
     from hw.ring import SqRing
     from hw.signal import Signal
     from hw.ts.decoder import Step
+    from hw.ts.merged import Merged
     from hw.ts.program import Image
 
 __all__ = ["MOVES", "SLICE_NS", "SLICE_TASKS", "ModelSq", "RingSq", "RunQueue", "Sq", "SqState"]

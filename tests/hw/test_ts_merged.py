@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from hw.chips import CqeKind, SqeKind, Status
 from hw.observe import ObserverBase
-
 from tests.hw.rig import K, Model, Rig
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,13 @@ def held(dev: aclrt.Device) -> dict[str, int]:
         "failure takers": sum(len(stream._failures) for context in npu.contexts for stream in context.streams),
         "modes": sum(context.modes.strictest is not None for context in npu.contexts),
     }
+
+
+def assert_held(dev: aclrt.Device, before: dict[str, int]) -> None:
+    """Everything is where it was; what only a cycle of garbage holds (errors and their frames) does not count."""
+    if held(dev) != before:
+        gc.collect()
+    assert held(dev) == before
 
 
 def captured(dev: aclrt.Device) -> list[Any]:

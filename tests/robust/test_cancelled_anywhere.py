@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 import aclrt
 from aclrt import acl
 
-from .bench import Boom, add, array, boom, captured, code_of, held, settle
+from .bench import Boom, add, array, assert_held, boom, captured, code_of, held, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,12 +102,10 @@ assert len(POINTS) == len(set(POINTS)) > 20
 async def check(dev: aclrt.Device, job: Job, before: dict[str, int]) -> None:
     """Nothing captured, nothing lost, and the job can be done."""
     await dev.synchronize()
-    gc.collect()
     assert not captured(dev)
     assert not any(stream.group_status for stream in dev.context.streams)
     assert not any(stream.update_sink for stream in dev.context.streams)
-    after = held(dev)
-    assert after == before
+    assert_held(dev, before)
     job.x.assign(0)
 
     async def on(name: str) -> None:
@@ -125,7 +122,6 @@ async def warmed(dev: aclrt.Device) -> tuple[Job, dict[str, int]]:
 
     await job.run(on)
     await dev.synchronize()
-    gc.collect()
     return job, held(dev)
 
 
@@ -317,7 +313,6 @@ async def left_untold(act: Callable[[aclrt.Device], Any]) -> list[str]:
         warnings.simplefilter("always")
         async with aclrt.open_device() as dev:
             await act(dev)
-        gc.collect()
     assert all(warning.category is aclrt.UnobservedErrorWarning for warning in caught)
     return [str(warning.message) for warning in caught]
 

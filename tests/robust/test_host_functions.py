@@ -81,6 +81,21 @@ async def test_a_callback_in_process_report_that_raises(dev: aclrt.Device) -> No
     acl.aclrtUnSubscribeReport(me, s)
 
 
+async def test_a_host_function_that_raises_in_stop_mode(dev: aclrt.Device) -> None:
+    s, x = dev.stream(), array(dev)
+
+    def fn() -> None:
+        raise Boom("host")
+
+    acl.aclrtSetStreamFailureMode(s, acl.ACL_STOP_ON_FAILURE)
+    s.callback(fn)
+    s.launch(add, x, 1.0)
+    assert [await code_of(s.synchronize()) for _ in range(2)] == [507000, 507000]
+    with refused(507000):
+        s.launch(add, x, 1.0)
+    assert x.numpy()[0] == 0
+
+
 async def test_they_run_in_stream_order_once_per_replay(dev: aclrt.Device) -> None:
     s, x = dev.stream(), array(dev)
     seen: list[float] = []

@@ -140,9 +140,7 @@ def test_loaded_once_per_device(driver: FakeDriver) -> None:
     assert k.program(driver) == k.program(driver) == 1
     assert k.program(other) == 1
     assert k.program(driver) == 1
-    assert driver.programs == [
-        (np.multiply, {"core": Core.AIC, "name": "multiply", "cost_ns": 7, "offload": True})
-    ]
+    assert driver.programs == [(np.multiply, {"core": Core.AIC, "name": "multiply", "cost_ns": 7, "offload": True})]
     assert driver.programs[0][0] is np.multiply
 
 
