@@ -16,6 +16,7 @@ from hw.engines.core import Divert
 from hw.ts.careful import STALE, careful_task, decode_slot, handler
 from hw.ts.control import PARK, RunFailed
 from hw.ts.decoder import Cell, Step
+from hw.ts.fault import FAILURES
 from hw.ts.replay import unwrap
 from hw.ts.segment import on_worker
 from hw.ts.sq import IDLE, RUNNING
@@ -57,7 +58,7 @@ def serve_ring(m: Machine, sq: RingSq) -> Generator[None, None, None]:
         while not sq.failed and (sq.head != ring.tail or ring.backlog):
             try:
                 yield from (_careful(m, sq) if m.careful else _run(m, sq))
-            except Exception as exc:  # the task at sq.head failed; it is recorded, and the SQ goes on behind it
+            except FAILURES as exc:  # the task at sq.head failed; it is recorded, and the SQ goes on behind it
                 _fail(m, sq, unwrap(exc))
             if sq.stopping:
                 drop_queued(m, sq)
@@ -99,7 +100,7 @@ def _retire_args(m: Machine, sq: RingSq, position: int) -> None:
         m.args.retire(handle)
 
 
-def _fail(m: Machine, sq: RingSq, exc: Exception) -> None:
+def _fail(m: Machine, sq: RingSq, exc: BaseException) -> None:
     ring = sq.ring
     slot = sq.head % ring.depth
     sqe = decode_slot(m, ring.buffer, slot)
@@ -139,7 +140,7 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
                     n = 0
             except Divert:
                 pass
-            except Exception:
+            except FAILURES:
                 sq.head += n - length_hint(it) - 1
                 raise
             if n:

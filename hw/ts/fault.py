@@ -5,6 +5,7 @@ A record is not a completion: the CQE carries its index, the host reads it and d
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
@@ -13,7 +14,12 @@ import msgspec
 if TYPE_CHECKING:
     from hw.chips import Status
 
-__all__ = ["FaultLog", "FaultRecord", "TaskFault", "cut_off"]
+__all__ = ["FAILURES", "FaultLog", "FaultRecord", "TaskFault", "cut_off"]
+
+
+FAILURES: tuple[type[BaseException], ...] = (Exception, CancelledError)
+"""What a task may raise and only that task has failed. A kernel that raises CancelledError cancels nobody;
+KeyboardInterrupt and SystemExit are not a task's, they go on to whoever runs the loop."""
 
 
 class TaskFault(Exception):

@@ -10,6 +10,7 @@ from collections import deque
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, final
 
+from hw.ts.fault import FAILURES
 from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, PART_NS, SEGMENT_TASKS, entry_of, pass_event
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _order(m: Machine, model: Model, sqs: list[ModelSq]) -> tuple[list[Pair], li
     return calls, origins
 
 
-def run_merged(m: Machine, lead: ModelSq) -> Generator[None, None, tuple[ModelSq, int, Exception] | bool]:
+def run_merged(m: Machine, lead: ModelSq) -> Generator[None, None, tuple[ModelSq, int, BaseException] | bool]:
     """One run, in the coroutine of the lead SQ. True: over. False: stopped, or gone on SQ by SQ: look at `head` again.
     A tuple: the task at that SQ's slot raised that."""
     merged, queue, serial = lead.merged, m.queue, lead.serial
@@ -154,7 +155,7 @@ def run_merged(m: Machine, lead: ModelSq) -> Generator[None, None, tuple[ModelSq
         try:
             for fn, values in calls:
                 fn(*values)
-        except Exception as failure:
+        except FAILURES as failure:
             sq, slot = merged.origins[number][len(chunk) - length_hint(calls) - 1]
             return sq, slot, failure
         queue.budget -= len(chunk)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from hw.chips import CqeKind, Status
+from hw.chips import CqeKind, SqeKind, Status
 from hw.ts.careful import careful_model, handler
 from hw.ts.control import NEXT, PARK, RunFailed
+from hw.ts.fault import FAILURES
 from hw.ts.merged import run_merged
 from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked, pass_event
 from hw.ts.segment import run_segment
+from hw.ts.sq import RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -39,7 +41,7 @@ def serve_model(m: Machine, sq: ModelSq) -> Generator[None, None, None]:
                 done = bool(answer)
             else:
                 done = yield from (careful_model(m, sq) if m.careful else _run(m, sq))
-        except Exception as exc:  # the task at sq.head failed; it is recorded and ends the run
+        except FAILURES as exc:  # the task at sq.head failed; it is recorded and ends the run
             fail(m, sq, unwrap(exc))
             done = True
         if done:
@@ -77,7 +79,7 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
                         yield
                         if sq.stale:
                             return False
-                except Exception:
+                except FAILURES:
                     sq.head = step.stop - length_hint(it) - 1
                     raise
             queue.budget -= len(calls)
@@ -99,6 +101,13 @@ def _run(m: Machine, sq: ModelSq) -> Generator[None, None, bool]:
             if answer == NEXT:
                 index += 1
                 sq.head += step.span
+                if step.kind is SqeKind.COND and len(queue.ready) == 1 and queue.ready[0].report is None:
+                    # The branch goes first: the wait for its end is then passed, where it would be slept on.
+                    branch = queue.ready.popleft()
+                    branch.state = RUNNING
+                    branch.resume()
+                    if sq.stopping:
+                        return True
             elif answer < 0:
                 return True
             else:
@@ -131,7 +140,7 @@ def _control(m: Machine, sq: ModelSq, step: Step) -> int:
     return answer
 
 
-def fail(m: Machine, sq: ModelSq, exc: Exception) -> None:
+def fail(m: Machine, sq: ModelSq, exc: BaseException) -> None:
     """A task of a model failed: error log, ERROR CQE, and the end of the root's run (design: the run fails)."""
     task_id, fault = m.fault_of(sq, sq.image.buffer, sq.head, exc, sq.head)
     if isinstance(exc, RunFailed):
@@ -144,7 +153,7 @@ def fail(m: Machine, sq: ModelSq, exc: Exception) -> None:
         m.models.fail(sq.root, Status.MODEL_FAILED, fault, sq)
 
 
-def unwrap(exc: Exception) -> Exception:
+def unwrap(exc: BaseException) -> BaseException:
     """What the task raised: a StopIteration leaves a coroutine as the cause of a RuntimeError."""
     cause = exc.__cause__
     return cause if isinstance(exc, RuntimeError) and isinstance(cause, StopIteration) else exc

@@ -15,6 +15,7 @@ import numpy as np
 from hw.engines.core import HEAVY_NS
 from hw.ts.careful import handler
 from hw.ts.control import PARK
+from hw.ts.fault import FAILURES
 from hw.ts.program import OP_RUN, OP_SLOW, PART_NS, Parked, Segment
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _in_parts(m: Machine, sq: ModelSq, segment: Segment) -> Generator[None, None
                 sq.head = segment.start + at - 1
                 if not (yield from _wait(m, sq)):
                     return False
-            except Exception:
+            except FAILURES:
                 sq.head = segment.start + end - length_hint(it) - 1
                 raise
         queue.budget -= end - first

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hw.chips import Core, Status
@@ -134,3 +136,22 @@ async def test_an_abort_during_a_time_out_wait_leaves_no_timer_behind() -> None:
     assert d.clock.now_ns() == 1_000_000
     assert [e.status for e in rig.errors()] == [Status.MODEL_ABORTED]
     d.close()
+
+
+@pytest.mark.parametrize("where", ["eager", "model", "careful"])
+async def test_a_kernel_that_raises_cancelled_error_fails_like_any_other(where: str) -> None:
+    rig = Rig(clock="virtual") if where == "careful" else Rig()
+    sq = rig.sq()
+
+    def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    if where == "model":
+        model = rig.model([rig.kernel(cancelled)])
+        await rig.until(sq, rig.execute(sq, model))
+    else:
+        await rig.run(sq, rig.kernel(cancelled))
+    await rig.run(sq, rig.say("on"))
+    assert rig.ran == ["on"]
+    assert isinstance(rig.driver.fault(rig.errors()[0].fault).exception, asyncio.CancelledError)
+    rig.driver.close()
