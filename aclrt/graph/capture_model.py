@@ -10,6 +10,7 @@ from aclrt.base.errors import AclError, ResourceError, fail
 from aclrt.base.place import here
 from aclrt.base.states import Table
 from aclrt.graph.orphan import orphan
+from aclrt.graph.patches import give_up_image
 from aclrt.model.model import Model
 from hw.chips import SqeKind
 from hw.driver import IdKind
@@ -233,10 +234,7 @@ class CaptureModel(Model):
             self.control(SqeKind.MODEL_DESTROY, model=self.id)
             self.loaded = False
         for queue in self.queues:
-            if queue.image is not None:
-                driver.image_free(queue.image)
-                queue.image = None
-            queue.sent = False
+            give_up_image(self, queue)
             driver.free(IdKind.STREAM, queue.stream_id)
         driver.free(IdKind.MODEL, self.id)
 

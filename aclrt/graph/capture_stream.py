@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.enums import CaptureStatus
 from aclrt.base.place import here
+from aclrt.graph.patches import give_up_image
 from aclrt.task.queue import TaskQueue
 from hw.driver import IdKind
 
@@ -65,9 +66,7 @@ class CaptureStream:
     def discard(self) -> None:
         if self.alive:
             self.alive = False
-            if self.queue.image is not None:
-                self.npu.driver.image_free(self.queue.image)
-                self.queue.image = None
+            give_up_image(self.model, self.queue)
             self.npu.driver.free(IdKind.STREAM, self.id)
 
     def __repr__(self) -> str:

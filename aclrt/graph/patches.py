@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from aclrt.graph.capture_model import CaptureModel
     from aclrt.stream.stream import Stream
+    from aclrt.task.queue import TaskQueue
     from aclrt.task.task import Task
 
 
@@ -125,6 +126,33 @@ class Patch:
                 self.on_landed()
 
         stream.when(stream.submitted, land)
+
+
+def flying_to(model: CaptureModel, queue: TaskQueue) -> list[Patch]:
+    """Patches on their way to the SQE memory that `queue` has now."""
+    if queue.image is None:
+        return []
+    return [patch for group in model.groups for patch in group.flying() if patch.image == queue.image]
+
+
+def give_up_image(model: CaptureModel, queue: TaskQueue) -> None:
+    """Take the SQE memory from a queue that no SQ runs, and free it: now, or when the last patch on its way to it has
+    landed. Freed before, its id would be another graph's, and the patch would land in that."""
+    if queue.image is None:
+        return
+    driver, left = model.npu.driver, flying_to(model, queue)
+    image, queue.image, queue.image_slots, queue.sent = queue.image, None, 0, False
+    if not left:
+        driver.image_free(image)
+        return
+
+    def landed(patch: Patch) -> None:
+        left.remove(patch)
+        if not left:
+            driver.image_free(image)
+
+    for patch in left:
+        patch.on_landed = lambda patch=patch: landed(patch)
 
 
 def drop_arguments(model: CaptureModel, handle: int) -> None:

@@ -12,6 +12,7 @@ from aclrt.base.errors import fail
 from aclrt.base.place import here
 from aclrt.graph import external
 from aclrt.graph.capture_model import CaptureModel
+from aclrt.graph.patches import give_up_image
 from aclrt.model.held import Shortage
 from aclrt.task.lower import encode, send_queue
 from aclrt.task.task import ActiveOp, CondOp, NotifyRecordOp, SwitchOp
@@ -110,8 +111,7 @@ def _fill(root: CaptureModel, queues: list[TaskQueue]) -> None:
     driver = root.npu.driver
     for queue in queues:
         if queue.image is not None and queue.image_slots < queue.sqe_count:
-            driver.image_free(queue.image)
-            queue.image, queue.sent = None, False
+            give_up_image(queue.owner.model, queue)
         if queue.image is None:
             queue.image_slots = max(queue.sqe_count, 1)
             queue.image = driver.image_alloc(queue.image_slots)

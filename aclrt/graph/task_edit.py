@@ -14,7 +14,7 @@ from aclrt.base.place import here
 from aclrt.graph import software_sq
 from aclrt.graph.capture_model import CaptureModel
 from aclrt.graph.capture_stream import CaptureStream
-from aclrt.graph.patches import drop_arguments
+from aclrt.graph.patches import drop_arguments, flying_to, give_up_image
 from aclrt.graph.task_params import check_task, model_of
 from aclrt.model.model import check_handle as check_model
 from aclrt.stream import context as contexts
@@ -25,7 +25,6 @@ from aclrt.task.task import KernelOp, Nop, UpdateFlag, ValueWaitOp, ValueWriteOp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from aclrt.graph.patches import Patch
     from aclrt.graph.task_structs import KernelTaskParams, TaskParams
     from aclrt.model.model import Model
     from aclrt.stream.context import Context
@@ -221,7 +220,8 @@ def update(model: Model | None) -> None:
     model.npu.model_updates += 1
     software_sq.release(model)
     for queue in model.queues:
-        _detach_image(model, queue)
+        if flying_to(model, queue):  # they know slots of the old order
+            give_up_image(model, queue)
     for queue in model.queues:
         _rebuild(model, queue)
     model.move("update")
@@ -271,22 +271,6 @@ def _rebuild(model: CaptureModel, queue: TaskQueue) -> None:
             task.group.patches(task).settle(model)
     if not kept:
         queue.append(Nop(), model.next_seq(), here(), wait_sqes)
-
-
-def _detach_image(model: CaptureModel, queue: TaskQueue) -> None:
-    """Patches on their way know slots of the old order: leave them the old SQE memory, freed when the last lands."""
-    left = [patch for group in model.groups for patch in group.flying() if patch.image == queue.image]
-    if queue.image is None or not left:
-        return
-    image, queue.image, queue.image_slots = queue.image, None, 0
-
-    def landed(patch: Patch) -> None:
-        left.remove(patch)
-        if not left:
-            model.npu.driver.image_free(image)
-
-    for patch in left:
-        patch.on_landed = lambda patch=patch: landed(patch)
 
 
 def check_capture_for_update(ctx: Context | None, stream: Stream | CaptureStream) -> None:

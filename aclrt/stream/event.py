@@ -50,6 +50,12 @@ class Event:
         self.npu = context.npu
         self.flags = flags
         self.new_mode = new_mode
+        # What the flags say, read once: IntFlag arithmetic costs more than all else a record does.
+        self.external = bool(flags & EventFlag.EXTERNAL)
+        self.waitable = bool(flags & WAITABLE)  # False for marks and time stamps: recorded, but never waited for
+        self.device_only = bool(flags & EventFlag.DEVICE_USE_ONLY)
+        self.ipc = bool(flags & EventFlag.IPC)
+        self.classic = not new_mode and flags == OLD_DEFAULT  # of aclrtCreateEvent
         self.alive = True
         self.software = False
         self.recorded_hard = False  # was recorded through a register; from then on it cannot change to software mode
@@ -67,15 +73,6 @@ class Event:
         if self.register is not None:
             return self.register.id
         return self.latest.at.id if self.latest is not None and isinstance(self.latest.at, Register) else None
-
-    @property
-    def external(self) -> bool:
-        return bool(self.flags & EventFlag.EXTERNAL)
-
-    @property
-    def waitable(self) -> bool:
-        """False for marks and time stamps only: such an event can be recorded but never waited for."""
-        return bool(self.flags & WAITABLE)
 
     @property
     def captured(self) -> bool:

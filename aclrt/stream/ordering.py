@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aclrt.base.codes import AclErrorCode as Code
-from aclrt.base.enums import EventFlag, RecordFlag, StreamFlag, WaitFlag
+from aclrt.base.enums import EventFlag, RecordFlag, WaitFlag
 from aclrt.base.errors import fail
 from aclrt.stream import checks as streams
 from aclrt.stream import context as contexts
@@ -30,12 +30,12 @@ def _invalid(asked: str, met: str, todo: str) -> AclError:
 
 
 def _refuse_mc2(event: Event, asked: str) -> None:
-    if event.flags & EventFlag.DEVICE_USE_ONLY:
+    if event.device_only:
         raise _invalid(asked, "the event is for the device's own use", "create an event without DEVICE_USE_ONLY")
 
 
 def _refuse_ipc(event: Event, stream: Stream, asked: str) -> None:
-    if event.flags & EventFlag.IPC and stream.capturing:
+    if event.ipc and stream.capturing:
         raise _unsupported(
             asked, "IPC events cannot be captured", "use an event of aclrtCreateEventExWithFlag(ACL_EVENT_SYNC)"
         )
@@ -49,7 +49,7 @@ def _refuse_old_in_capture(event: Event, stream: Stream, asked: str) -> None:
 
 def _refuse_bound(event: Event, stream: Stream, asked: str) -> None:
     """207000: a stream of a normal model takes no new-mode event and none of aclrtCreateEvent."""
-    if stream.model is not None and (event.new_mode or event.flags == events.OLD_DEFAULT):
+    if stream.model is not None and (event.new_mode or event.classic):
         raise _unsupported(
             asked, f"stream {stream.id} is bound to {stream.model.title()}", "use an event of aclrtCreateEventWithFlag"
         )
@@ -139,7 +139,7 @@ def _record_external(ctx: Context | None, event: Event, stream: Stream, asked: s
 
 def _record_live(event: Event, stream: Stream, asked: str) -> None:
     """An ordinary record: a task of this stream, whatever its sink makes of it."""
-    if stream.flags & StreamFlag.CPU_SCHEDULE:
+    if stream.cpu_schedule:
         return  # accepted, but the event stays as if it had never been recorded (recorded)
     if not event.new_mode:
         register = event.own_register(asked)
@@ -238,7 +238,7 @@ def _wait_live(event: Event, stream: Stream, timeout_ms: int, asked: str) -> Non
         stream.submit(EventWaitOp(event=mark.at, timeout_ms=timeout_ms))
         mark.at.hold_until(stream)
         return
-    if event.flags == events.OLD_DEFAULT and not stream.capturing:
+    if event.classic and not stream.capturing:
         if mark is None:
             raise _invalid(asked, "the event was never recorded", "record it before a stream waits for it")
         if mark.done and not event.was_reset:
@@ -261,7 +261,7 @@ def reset(ctx: Context | None, event: Event, stream: Stream | None) -> None:
     if event.new_mode or not event.waitable:
         raise _unsupported(asked, f"{event!r} is never reset", "record the event again")
     contexts.require_same(ctx, stream, asked)
-    if event.flags == events.OLD_DEFAULT and stream.npu.spec.event_reset_noop and stream.model is None:
+    if event.classic and stream.npu.spec.event_reset_noop and stream.model is None:
         return
     _refuse_old_in_capture(event, stream, asked)
     register = event.own_register(asked)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aclrt.base import errors
 from aclrt.base.codes import AclErrorCode as Code
-from aclrt.base.enums import StreamFlag, StreamStatus
+from aclrt.base.enums import StreamStatus
 from aclrt.stream import context as contexts
 from aclrt.stream.checks import check_handle, check_timeout, refuse_capturing, resolve
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from aclrt.stream.context import Context
     from aclrt.stream.stream import Stream
 
-NEVER_WAITED = StreamFlag.PERSISTENT | StreamFlag.CPU_SCHEDULE | StreamFlag.DEVICE_USE_ONLY
-"""Stream types that every synchronize and query passes at once (acl_semantics 1.6)."""
-
 
 async def synchronize(ctx: Context | None, stream: Stream | None, timeout_ms: int = -1) -> None:
     """aclrtSynchronizeStream(WithTimeout). Errors: 107000, 107017, 107027, 107002, 507046, the failure of a task."""
@@ -25,7 +22,7 @@ async def synchronize(ctx: Context | None, stream: Stream | None, timeout_ms: in
     check_timeout(timeout_ms, asked)
     stream = resolve(ctx, stream, asked)
     refuse_capturing(stream, asked)
-    if stream.flags & NEVER_WAITED:
+    if stream.never_waited:
         return  # such streams are never waited for (acl_semantics 1.6)
     if stream.context.failure is None:
         await stream.drained(asked, timeout_ms)
@@ -45,7 +42,7 @@ def query(ctx: Context | None, stream: Stream | None) -> StreamStatus:
     """aclrtStreamQuery. Errors: 107017, 107027, 107002."""
     stream = resolve(ctx, stream, "aclrtStreamQuery")
     refuse_capturing(stream, "aclrtStreamQuery")
-    if stream.flags & NEVER_WAITED or stream.completed >= stream.submitted or stream.npu.null:
+    if stream.never_waited or stream.completed >= stream.submitted or stream.npu.null:
         return StreamStatus.COMPLETE
     return StreamStatus.NOT_READY
 

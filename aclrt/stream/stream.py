@@ -70,12 +70,21 @@ class Stream:
         self.id = stream_id
         self.flags = flags
         self.priority = priority
+        # What the flags say, read once: IntFlag arithmetic costs more than all else a submit does.
+        self.persistent = bool(flags & StreamFlag.PERSISTENT)
+        self.cpu_schedule = bool(flags & StreamFlag.CPU_SCHEDULE)
+        self.takes_tasks = not flags & StreamFlag.DEVICE_USE_ONLY  # False: of the device's own use
+        self.never_waited = (
+            self.persistent or self.cpu_schedule or not self.takes_tasks
+        )  # synchronize passes it at once
+        # What a capture takes; v200 also rejects PERSISTENT (acl_semantics 4.1 step 5, 14.2).
+        self.supports_capture = not (flags & UNSUPPORTED_FLAGS) and (npu.spec.persistent_capture or not self.persistent)
         self.is_default = default
         self.place = here()
         self.alive = True
         self.sq = npu.driver.sq_open(stream_id, npu.spec.rtsq_depth)
         self.completed = 0
-        self.live: TaskSink = REFUSED if flags & StreamFlag.DEVICE_USE_ONLY else LiveSink(npu.driver)
+        self.live: TaskSink = LiveSink(npu.driver) if self.takes_tasks else REFUSED
         self.sink: TaskSink = self.live
         self.launcher = Launcher(npu.driver, self.sq, self.start)
         # capture (graph writes these)
@@ -122,22 +131,6 @@ class Stream:
     def capturing(self) -> bool:
         """True while the capture status is not NONE; an INVALIDATED stream still counts (acl_semantics 3.1)."""
         return self.status is not CaptureStatus.NONE
-
-    @property
-    def persistent(self) -> bool:
-        return bool(self.flags & StreamFlag.PERSISTENT)
-
-    @property
-    def supports_capture(self) -> bool:
-        """False for stream types a capture rejects with 507000; v200 also rejects PERSISTENT (acl_semantics 14.2)."""
-        if self.flags & UNSUPPORTED_FLAGS:
-            return False
-        return self.npu.spec.persistent_capture or not self.persistent
-
-    @property
-    def takes_tasks(self) -> bool:
-        """False for a stream of the device's own."""
-        return not self.flags & StreamFlag.DEVICE_USE_ONLY
 
     def choose_sink(self) -> None:
         """Point `sink` at where tasks go now: capture first, then an open update window, then the bound model."""

@@ -104,8 +104,15 @@ def encode(driver: Driver, op: t.Op, stream_id: int, task_id: int) -> bytes:
 
 
 def encode_queue(driver: Driver, queue: TaskQueue) -> bytes:
-    """All SQEs of a model stream, in order."""
-    return b"".join(encode(driver, task.op, queue.stream_id, task.task_id) for task in queue.tasks)
+    """All SQEs of a model stream, in order. Kernels, which are nearly all of them, are packed without names."""
+    chip, stream_id = driver.chip, queue.stream_id
+    pack, word, ident = chip.kernel_pack.pack, chip.kernel_word(0), chip.ident
+    return b"".join(
+        pack(word, ident(stream_id, task.task_id), CORES[op.kernel.core], op.program, op.handle, op.blocks)
+        if isinstance(op := task.op, t.KernelOp) and not op.fused
+        else encode(driver, op, stream_id, task.task_id)
+        for task in queue.tasks
+    )
 
 
 def send_queue(driver: Driver, queue: TaskQueue, image: int, asked: str) -> None:
