@@ -16,7 +16,7 @@ import anyio
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import EventFlag
 from aclrt.base.errors import UnobservedErrorWarning, fail
-from aclrt.base.host_thread import current_context, require_task, set_current_context
+from aclrt.base.host_thread import another_loop, current_context, require_task, set_current_context
 from aclrt.graph import capture, explain
 from aclrt.graph.graph import Graph
 from aclrt.model import rebuild
@@ -64,7 +64,7 @@ class Device:
     @property
     def default_stream(self) -> Stream:
         require_task()
-        return self.context.default_stream()
+        return contexts.require(self.context, "default stream").default_stream()
 
     def event(self, *, timing: bool = False, external: bool = False) -> Event:
         """An event that can be captured; `external=True` gives one that is never captured but recorded, waited for and
@@ -101,6 +101,7 @@ class Device:
         capture is open. Source: seed model-module 4.3, Model Rebuild.
         """
         require_task()
+        contexts.require(self.context, "rebuild")
         await rebuild.reset_and_rebuild(self.npu)
 
     def explain(self) -> str:
@@ -128,7 +129,8 @@ class Device:
 
         Failures that nobody was told become one UnobservedErrorWarning each. Cancelled, it closes at once.
         """
-        require_task()
+        if require_task().get_loop() is not self.npu.loop and not self.npu.closed:
+            another_loop()
         if self.npu.closed:
             return
         for context in self.npu.contexts:
@@ -174,6 +176,7 @@ class Device:
             for error in [*npu.unobserved, *unobserved]
             if error.__traceback__ is None
             and error.code not in ASKED_FOR  # never raised, and no stop that was asked for
+            and not passed_on(error)
         }
         return list(untold.values())
 
@@ -185,6 +188,11 @@ class Device:
         while quiet < 4 and loop.time() < limit:
             quiet = quiet + 1 if self.npu.driver.resting() else 0
             await asyncio.sleep(0)
+
+
+def passed_on(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind a failure: that went to whoever runs the loop."""
+    return error is not None and (isinstance(error, KeyboardInterrupt | SystemExit) or passed_on(error.__cause__))
 
 
 ASKED_FOR = (Code.RT_STREAM_ABORT, Code.RT_MODEL_ABORT_NORMAL)
@@ -206,6 +214,10 @@ def open_now(
 ) -> Device:
     """Open a device of the running loop. RuntimeError outside asyncio or when it is open already."""
     require_asyncio()
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise TypeError(f"open a device: id is {index!r}; give a whole number")
+    if isinstance(policy, type) or (policy is not None and not callable(getattr(policy, "choose", None))):
+        raise TypeError(f"open_device: policy is {policy!r}, which chooses nothing; use one of hw.ts.policy, or None")
     if not 0 <= index < DEVICES:
         raise fail(Code.RT_INVALID_DEVICEID, "open a device", f"id is {index}", f"use 0 to {DEVICES - 1}")
     if on_execute_error not in ("fault", "ready"):

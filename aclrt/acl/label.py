@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,7 @@ from aclrt.stream.label import Label, LabelList
 from aclrt.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from aclrt.stream.transfer import Address
+    from aclrt.stream.copy_end import Address
 
 
 def aclrtCreateLabel() -> Label:
@@ -34,7 +33,10 @@ def aclrtCreateLabelList(labels: Sequence[Label] | None) -> LabelList:
     Errors: 100000, 107000 (none or over 65,535), 507000 (in a list).
     """
     asked = "aclrtCreateLabelList"
-    members = [handle(label, Label, asked, "label") for label in given(labels, asked, "labels")]
+    given_labels = given(labels, asked, "labels")
+    if not isinstance(given_labels, Sequence) or isinstance(given_labels, str):
+        raise TypeError(f"{asked}: labels must be a sequence of Label, not {type(given_labels).__name__}")
+    members = [handle(label, Label, asked, "label") for label in given_labels]
     return labels_.create_list(current(), members)
 
 

@@ -17,7 +17,7 @@ from aclrt.stream.stream import Stream
 from aclrt.task.memory import HostBuffer
 
 if TYPE_CHECKING:
-    from aclrt.stream.transfer import Address
+    from aclrt.stream.copy_end import Address
 
 
 def aclrtMalloc(size: int, policy: int = 0) -> int:

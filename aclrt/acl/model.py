@@ -12,7 +12,7 @@ from aclrt.acl.handles import given, handle, needed, null, optional
 from aclrt.graph import debug, task_edit, task_params
 from aclrt.graph.capture_stream import CaptureStream
 from aclrt.graph.task_structs import TaskParams
-from aclrt.model import build, listing, names
+from aclrt.model import build, listing, names, stop
 from aclrt.model import execute as runs
 from aclrt.model.model import Model
 from aclrt.stream.context import current
@@ -85,12 +85,12 @@ def aclmdlRIExecuteAsync(modelRI: Model | None, stream: Stream | None) -> Run:
 
 async def aclmdlRIDestroy(modelRI: Model | None) -> None:
     """Destroy a model that is not capturing. Errors: 100000, 107017, 207000, 107002, 107004, 107026, 107037."""
-    await runs.destroy(current(), handle(modelRI, Model, "aclmdlRIDestroy", "modelRI"))
+    await stop.destroy(current(), handle(modelRI, Model, "aclmdlRIDestroy", "modelRI"))
 
 
 async def aclmdlRIAbort(modelRI: Model | None) -> None:
     """Stop the model's runs; they report 507023. Errors: 107000, 107017, 207000, 107004, 107019."""
-    await runs.abort(current(), needed(modelRI, Model, "aclmdlRIAbort", "modelRI"))
+    await stop.abort(current(), needed(modelRI, Model, "aclmdlRIAbort", "modelRI"))
 
 
 def aclmdlRISetName(modelRI: Model | None, name: str | None) -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Condition:
     """A value that one conditional task decides by. Made by `graph.condition`.
 
-    `buffer` is a device array u64[1] that kernels and copies inside the graph write. It is zero at first, and each
-    replay starts with the default if one was given. `handle` is the `aclmdlRICondHandle`.
+    `buffer` is a device array u64[1] that kernels and copies inside the graph write. It is zero at first; submitting a
+    replay sets it to the default if one was given. `handle` is the `aclmdlRICondHandle`.
     """
 
     __slots__ = ("buffer", "handle")
@@ -114,8 +114,10 @@ class Branch:
 def condition(graph: CaptureModel, default: int | None = None, on: Stream | None = None) -> Condition:
     """A condition for one `if_`, `if_else`, `while_` or `switch` of this graph, or of a branch of it.
 
-    With `default` (0 to 2**32 - 1) each replay starts from it; without, the value stays what was last written. It
-    belongs to the graph, or to what `on` captures. Errors: 107000 unless capturing. Source: acl_semantics 9.1, 9.4.
+    With `default` (0 to 2**32 - 1) each replay starts from it: the host writes it when the run is submitted, so a run
+    submitted while another one of the graph is going changes the value under that one. Submit the next when the run
+    before has ended, or set the value by a task of the graph. Without `default` the value stays what was last written.
+    It belongs to the graph, or to what `on` captures. Errors: 107000 unless capturing. Source: acl_semantics 9.1, 9.4.
     """
     if default is not None and not 0 <= default <= 0xFFFF_FFFF:
         raise ValueError(f"condition: default is {default}; give 0 to 2**32 - 1, or write the buffer")

@@ -121,7 +121,7 @@ class CaptureModel(Model):
             for branch in handle.models:
                 branch.clear_gates()
 
-    # --- what execute and destroy ask (model.execute) --------------------------------------------------------------
+    # --- what execute and stop ask (model.execute, model.stop) -----------------------------------------------------
 
     def check_root(self, asked: str) -> None:
         if self.is_sub:

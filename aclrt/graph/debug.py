@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,20 +33,22 @@ def json_print(ctx: Context | None, model: Model, path: str, flags: int = 0) -> 
     """
     asked = "aclmdlRIDebugJsonPrint"
     _check(ctx, model, asked)
+    _check_path(asked, path)
     try:
         dump.json_print(list_model(model), path, verbose=bool(flags & VERBOSE))
     except OSError as error:
-        raise _unwritable(asked, path, error) from error
+        raise _unwritable(asked, path, error.strerror or str(error)) from error
 
 
 def dot_print(ctx: Context | None, model: Model, path: str) -> None:
     """aclmdlRIDebugDotPrint (seed acl-graph): dot text to a file. Errors: as `json_print`."""
     asked = "aclmdlRIDebugDotPrint"
     _check(ctx, model, asked)
+    _check_path(asked, path)
     try:
         Path(path).write_text(dot.dot_text(list_model(model)), encoding="utf-8")
     except OSError as error:
-        raise _unwritable(asked, path, error) from error
+        raise _unwritable(asked, path, error.strerror or str(error)) from error
 
 
 def _check(ctx: Context | None, model: Model, asked: str) -> None:
@@ -53,7 +56,15 @@ def _check(ctx: Context | None, model: Model, asked: str) -> None:
     require_same(ctx, model, asked)
 
 
-def _unwritable(asked: str, path: str, error: OSError) -> AclError:
-    return fail(
-        Code.RT_PARAM_INVALID, asked, f"cannot open {path}: {error.strerror}", "give a path that can be written"
-    )
+def _check_path(asked: str, path: str) -> None:
+    """A text that no file system takes is a file that cannot be opened."""
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise _unwritable(asked, repr(path), "no file can have that name")
+
+
+def _unwritable(asked: str, path: str, why: str) -> AclError:
+    return fail(Code.RT_PARAM_INVALID, asked, f"cannot open {path}: {why}", "give a path that can be written")

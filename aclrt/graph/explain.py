@@ -22,10 +22,15 @@ SCAN = 4096
 def explain(npu: Npu) -> str:
     """The who-waits-for-whom text: one line per parked stream and per host wait, then the cycles."""
     waits = [_wait(npu, wait) for wait in npu.driver.waits()]
-    hosts = [
-        HostWaitListing(task=str(what), target=Target(TargetKind.HOST, 0, str(what))) for what in npu.waits.values()
-    ]
+    hosts = [_host_wait(what) for what in npu.waits.values()]
     return "\n".join([texts.explain(waits, hosts, list(_signals(npu))), *(held.explain() for held in npu.short)])
+
+
+def _host_wait(what: Any) -> HostWaitListing:
+    """A wait of the host: for a run, which is where its execute stream is, or for the call that `what` names."""
+    stream = getattr(what, "stream", None)
+    target = Target(TargetKind.END) if stream is None else Target(TargetKind.STREAM, stream.id)
+    return HostWaitListing(task=str(what), target=target)
 
 
 def headline(npu: Npu) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 from aclrt.base.enums import CaptureMode
 from aclrt.graph import branches, capture, listing, task_edit, task_group, task_params, task_structs, task_update
 from aclrt.graph.capture_model import CaptureModel
-from aclrt.model import execute, names
+from aclrt.model import execute, names, stop
 from aclrt.stream.stream import Stream
 from aclrt.views import dot, dump
 
@@ -47,32 +47,36 @@ class Graph(CaptureModel):
 
     async def abort(self) -> None:
         """Stop the run in progress at its next task boundary (507023 to its waiters). Errors: 107019."""
-        await execute.abort(self.context, self)
+        await stop.abort(self.context, self)
 
     async def close(self) -> None:
         """aclmdlRIDestroy, once: a second close does nothing. Errors: 107026 while capturing, 107037 still running."""
         if self.alive:
-            await execute.destroy(self.context, self)
+            await stop.destroy(self.context, self)
 
     def update(self, group: TaskGroup, *, on: Stream) -> AbstractAsyncContextManager[Any]:
         """`async with graph.update(group, on=side) as u: u.launch(...)`: new kernels for the group's tasks, in order.
 
-        The patches are tasks of `on`. A body that raises leaves the group as it was. Errors: 107033 (another updater
-        has the group or the stream), 507000 (another number of launches).
+        The patches are tasks of `on`. A body that raises leaves the group as it was. Errors: 107000 (a group of another
+        graph), 107033 (another updater has the group or the stream), 507000 (another number of launches).
         """
-        return task_update.update(group, on)
+        return task_update.update(group, on, self)
 
     def params(self, task: Task) -> Params:
-        """What a task does, as the struct of its type (a copy). Errors: 107000 (it has none), 107017, 207000
-        (branch)."""
+        """What a task does, as the struct of its type (a copy). Errors: 107000 (it has none; a task of another graph),
+        107017, 207000 (branch)."""
+        task_params.check_member(self, task)
         return task_structs.of(task_params.get_params(task))
 
     def set_params(self, task: Task, params: Params) -> None:
-        """Change what a task does from the next `commit` on. Errors: `task_edit.set_params`."""
+        """Change what a task does from the next `commit` on. Errors: 107000 (a task of another graph; the graph stays
+        READY), `task_edit.set_params`."""
+        task_params.check_member(self, task)
         task_edit.set_params(task, task_structs.wrap(params))
 
     def disable(self, task: Task) -> None:
-        """Take a task out from the next `commit` on. Errors: `task_edit.disable`."""
+        """Take a task out from the next `commit` on. Errors: 107000 (a task of another graph), `task_edit.disable`."""
+        task_params.check_member(self, task)
         task_edit.disable(task)
 
     def commit(self) -> None:
@@ -128,13 +132,16 @@ async def capture_graph(
     """
     if not isinstance(stream, Stream):
         raise TypeError(f"capture: {stream!r} is not a Stream")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"capture: name is {name!r}; give a str")
     if mode not in MODES:
         raise ValueError(f"capture: mode is {mode!r}; use one of {', '.join(MODES)}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"capture: name must be a str, not {type(name).__name__}")
     graph = capture.begin(stream.context, stream, MODES[mode])
     assert isinstance(graph, Graph)
     try:
-        if name is not None:
-            graph.name = name
+        graph.name = name or ""
         yield graph
         for user in list(graph.users):
             task_group.close(user)

@@ -48,6 +48,7 @@ class Patches:
         model.keep_arguments(op.handle)
         self.entries |= {old.handle, op.handle}
         if not task.queue.sent:
+            self.host = None  # the host copy is what was changed
             self.settle(model)
             return
         if self.host is None and not self.set_params:

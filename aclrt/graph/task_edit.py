@@ -5,6 +5,7 @@ Not the update of a task group, which patches SQEs while the graph may run (`gra
 
 from __future__ import annotations
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from aclrt.base.codes import AclErrorCode as Code
@@ -87,6 +88,8 @@ def set_params(task: Task | None, params: TaskParams | None) -> None:
         raise _bad(asked, "params is NULL", "give parameters")
     task, model = _editable(task, asked)
     try:
+        cfg = params.kernelTaskParams.cfg if params.type == TaskType.KERNEL else None
+        configured = attributes(cfg) if cfg is not None else None
         op = _new_op(model, task, params, asked)
     except AclError:
         _fault(model)
@@ -95,9 +98,8 @@ def set_params(task: Task | None, params: TaskParams | None) -> None:
     _replace(model, task, op)
     task.flag = UpdateFlag.UPDATE
     if isinstance(op, KernelOp):
-        cfg = params.kernelTaskParams.cfg
-        if cfg is not None:
-            model.launch_attributes[task] = attributes(cfg)
+        if configured is not None:
+            model.launch_attributes[task] = configured
     else:
         model.launch_attributes.pop(task, None)
 
@@ -118,14 +120,23 @@ def _new_op(model: CaptureModel, task: Task, params: TaskParams, asked: str) -> 
         raise _bad(asked, "taskGrp or opInfo is set", "leave them empty for a value task")
     if params.type == TaskType.VALUE_WRITE:
         write = params.valueWriteTaskParams
-        return ValueWriteOp(address=_address(write.devAddr), value=write.value)
+        return ValueWriteOp(address=_address(write.devAddr), value=index(write.value))
     wait = params.valueWaitTaskParams
-    return ValueWaitOp(address=_address(wait.devAddr), value=wait.value, flag=wait.flag)
+    flag = index(wait.flag) & 3  # not validated, as in C: the SQE has two bits for it
+    return ValueWaitOp(address=_address(wait.devAddr), value=index(wait.value), flag=flag)
 
 
 def _address(where: Any) -> int:
-    """A device address, or the device array at it; it is not validated, as in C."""
-    return int(getattr(where, "address", where))
+    """A device address, or the device array at it; whether there is memory is not validated, as in C."""
+    return _unsigned(getattr(where, "address", where), 64, "devAddr")
+
+
+def _unsigned(value: Any, bits: int, name: str) -> int:
+    """A number that the C field can hold. TypeError, ValueError; the graph stays as it is then."""
+    number = index(value)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"aclmdlRITaskSetParams: {name} is {number}; give 0 to 2**{bits} - 1")
+    return number
 
 
 def _kernel_op(model: CaptureModel, task: Task, params: TaskParams, asked: str) -> KernelOp:
@@ -141,12 +152,12 @@ def _kernel_op(model: CaptureModel, task: Task, params: TaskParams, asked: str) 
             f"{asked}: funcHandle must be a kernel made by @aclrt.kernel, not {type(new.funcHandle).__name__}"
         )
     driver = model.npu.driver
-    args = tuple(new.args)
+    args, blocks = tuple(new.args), _unsigned(new.numBlocks, 32, "numBlocks")
     bound = new.funcHandle.bind(driver, args)
     handle = driver.args_put(bound.values, bound.bases)
     model.keep_arguments(handle)
     return KernelOp(
-        kernel=new.funcHandle, args=args, blocks=new.numBlocks, program=new.funcHandle.program(driver), handle=handle
+        kernel=new.funcHandle, args=args, blocks=blocks, program=new.funcHandle.program(driver), handle=handle
     )
 
 

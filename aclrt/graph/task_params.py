@@ -52,6 +52,16 @@ def model_of(task: t.Task) -> Model | None:
     return model
 
 
+def check_member(graph: CaptureModel, task: t.Task) -> None:
+    """107000 for a task of another model than `graph`, whose handle would change that one. TypeError for no task."""
+    if not isinstance(task, t.Task):
+        raise TypeError(f"{graph.title()}: {task!r} is not a task; take one of graph.tasks()")
+    owner = model_of(task)
+    if owner is not None and owner is not graph:
+        met, todo = f"{task!r} is of {owner.title()}", "ask that graph"
+        raise fail(Code.RT_PARAM_INVALID, f"a task of {graph.title()}", met, todo)
+
+
 def _of_root(task: t.Task | None, asked: str) -> tuple[t.Task, Model | None]:
     task = check_task(task, asked)
     model = model_of(task)

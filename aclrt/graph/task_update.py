@@ -12,9 +12,10 @@ from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
 from aclrt.base.host_thread import require_task
 from aclrt.base.place import here
-from aclrt.graph.task_group import move
+from aclrt.graph.task_group import TaskGroup, move
 from aclrt.stream import context as contexts
 from aclrt.stream.checks import check_handle, refuse_capturing
+from aclrt.stream.stream import Stream
 from aclrt.task.task import KernelOp
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
     from aclrt.base.errors import AclError
     from aclrt.graph.capture_model import CaptureModel
-    from aclrt.graph.task_group import TaskGroup
     from aclrt.stream.context import Context
-    from aclrt.stream.stream import Stream
     from aclrt.task.kernel import Kernel
     from aclrt.task.task import Op, Task
 
@@ -137,12 +136,12 @@ class Window:
             raise self._mismatch(asked, f"{self.index} launches", "launch every task of the group, in order")
 
     def commit(self) -> None:
-        """Send what was staged."""
-        staged, self.staged = self.staged or [], None
-        group = self.group
+        """Send what was staged. What is not sent when a step fails is dropped by `close`."""
+        group, staged = self.group, self.staged or []
         if group.model is None:
             raise fail(Code.RT_INVALID_HANDLE, "end a task update", f"{group!r}", "capture again")
-        for task, op in staged:
+        while staged:
+            task, op = staged.pop(0)
             group.patches(task).apply(group.model, self.stream, op)
 
     def close(self) -> None:
@@ -231,12 +230,14 @@ def abandon(stream: Stream) -> None:
 
 
 @asynccontextmanager
-async def update(group: TaskGroup, stream: Stream) -> AsyncIterator[Stream]:
+async def update(group: TaskGroup, stream: Stream, graph: CaptureModel) -> AsyncIterator[Stream]:
     """`async with graph.update(group, on=stream) as u: u.launch(...)`: all of the group's tasks, or none.
 
     The patches go to the stream when the body has ended well; a body that raises or is cancelled leaves the group with
-    its old arguments. Errors: those of begin, of a launch and of end, at the same points.
+    its old arguments. Errors: TypeError, 107000 (the group is not of `graph` or a branch of it), and those of begin, of
+    a launch and of end, at the same points.
     """
+    _check_group(group, stream, graph)
     window = _open(stream.context, stream, group, staged=True)
     try:
         yield stream
@@ -245,3 +246,13 @@ async def update(group: TaskGroup, stream: Stream) -> AsyncIterator[Stream]:
         if stream.update_sink is window:
             window.close()
         raise
+
+
+def _check_group(group: TaskGroup, stream: Stream, graph: CaptureModel) -> None:
+    asked = f"update of {graph.title()}"
+    if not isinstance(group, TaskGroup):
+        raise TypeError(f"{asked}: {group!r} is not a task group; take what `with stream.task_group()` gives")
+    if not isinstance(stream, Stream):
+        raise TypeError(f"{asked}: {stream!r} is not a Stream")
+    if group.model is not None and group.model.root is not graph.root:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{group!r} is not one of its groups", "update the graph it is of")

@@ -1,18 +1,16 @@
-"""Runs: executing a model, waiting for it, aborting it, destroying it. One code path for normal and captured models."""
+"""Runs: executing a model and waiting for it, one way for normal and captured models. Not their stop (`model.stop`)."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.completion import Completion
 from aclrt.base.enums import StreamFlag
 from aclrt.base.errors import fail
-from aclrt.model import fill, to_aicpu
+from aclrt.model import fill, stop, to_aicpu
 from aclrt.model.held import HeldRun, HeldSink, Shortage
-from aclrt.model.model import check_handle, require_same
-from aclrt.model.names import run_callbacks
+from aclrt.model.model import check_handle, refuse_going, require_same
 from aclrt.model.normal import NormalModel
 from aclrt.stream import checks as streams
 from aclrt.stream import context as contexts
@@ -104,7 +102,7 @@ class Run:
     async def abort(self) -> None:
         """aclmdlRIAbort of the model if this run has not ended; its waiters get 507023."""
         if not self.done:
-            await abort(self.model.context, self.model)
+            await stop.abort(self.model.context, self.model)
 
     # --- called by the execute path --------------------------------------------------------------------------------
 
@@ -164,10 +162,12 @@ def execute_async(ctx: Context | None, model: Model, stream: Stream | None) -> R
             streams.require_loop(stream)
             run = Run(model, stream)
             stream.live.send(stream, block)  # type: ignore[attr-defined]
+            run.pin()
             run.submitted()
             return run
     asked = "aclmdlRIExecuteAsync"
     check_handle(model, asked)
+    refuse_going(model, asked)
     stream = streams.resolve(ctx, stream, asked)
     if stream.model is not None:
         raise fail(
@@ -197,6 +197,7 @@ def _plain(ctx: Context | None, model: Model, stream: Stream) -> bool:
     return (
         model.plain
         and model.replayable
+        and not model.going
         and model.context is ctx is stream.context
         and ctx.alive
         and ctx.failure is None
@@ -262,6 +263,7 @@ async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> No
     """
     asked = "aclmdlRIExecute"
     check_handle(model, asked)
+    refuse_going(model, asked)
     streams.check_timeout(timeout_ms, asked)
     if model.is_capture:
         raise fail(Code.RT_PARAM_INVALID, asked, f"{model.title()} is a captured graph", "use aclmdlRIExecuteAsync")
@@ -272,83 +274,8 @@ async def execute(ctx: Context | None, model: Model, timeout_ms: int = -1) -> No
     try:
         await run._wait(timeout_ms)
     except TimeoutError:
-        await abort(ctx, model)
+        await stop.abort(ctx, model)
         raise
     finally:
         if run.done:
             stream.take_error()
-
-
-async def abort(ctx: Context | None, model: Model) -> None:
-    """aclmdlRIAbort: the running instance stops at its next task boundary and reports 507023; idle models are left
-    alone.
-
-    Errors: 107017, 207000 (branch), 107002, 107004, 107019 (not done in 10 s of device time). Source: acl_semantics
-    1.2.
-    """
-    asked = "aclmdlRIAbort"
-    check_handle(model, asked)
-    model.check_root(asked)
-    require_same(ctx, model, asked)
-    npu = model.npu
-    if not model.runs or not npu.driver.model_busy(model.id):
-        return
-    ended = Completion()
-    model.on_finish.append(ended.set)
-    npu.driver.abort_model(model.id)
-    if npu.driver.model_busy(model.id):
-        await npu.wait(ended, f"{asked} of {model.title()}", npu.spec.abort_wait_ms, Code.RT_WAIT_TIMEOUT)
-
-
-async def destroy(ctx: Context | None, model: Model) -> None:
-    """aclmdlRIDestroy. A running graph is waited for 10 s of device time, then 107037 and it stays valid.
-
-    Errors: 107017, 207000 (branch), 107002, 107004, 107026 (capturing), 107037. Callbacks have run when it returns.
-    Source: acl_semantics 7.6, 10.11; seed model-module "模型销毁流程".
-    """
-    asked = "aclmdlRIDestroy"
-    check_handle(model, asked)
-    model.check_root(asked)
-    require_same(ctx, model, asked)
-    model.check_destroyable(asked)
-    npu = model.npu
-    if model.is_capture:
-        await _wait_idle(model, asked)
-    if model.runs or npu.driver.model_busy(model.id):
-        await _stop_runs(model, asked)
-    if not model.alive:
-        raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} was destroyed meanwhile", "destroy a model once")
-    model.release()
-    raised = run_callbacks(model)
-    model.discard()
-    npu.resources_freed()
-    if raised:
-        raise raised[0] if len(raised) == 1 else BaseExceptionGroup(f"destroy callbacks of {model.title()}", raised)
-
-
-async def _wait_idle(model: Model, asked: str) -> None:
-    """A running graph is waited for; runs that are submitted meanwhile count too."""
-    clock, npu = model.npu.driver.clock, model.npu
-    limit = clock.now_ns() + npu.spec.destroy_wait_ms * 1_000_000
-    while model.runs:
-        idle = Completion()
-        model.on_idle.append(idle.set)
-        left_ms = max(1, -(-(limit - clock.now_ns()) // 1_000_000))
-        await npu.wait(idle, f"{asked} of {model.title()}", left_ms, Code.RT_MODEL_RUNNING)
-
-
-async def _stop_runs(model: Model, asked: str) -> None:
-    """A normal model is destroyed while it runs: each run ends with 507023, within the time a graph would be waited
-    for."""
-    npu = model.npu
-    while model.runs:
-        ended = Completion()
-        model.on_finish.append(ended.set)
-        npu.driver.abort_model(model.id)
-        await npu.wait(ended, f"{asked} of {model.title()}", npu.spec.destroy_wait_ms, Code.RT_MODEL_RUNNING)
-    limit = npu.driver.clock.now_ns() + npu.spec.destroy_wait_ms * 1_000_000
-    while npu.driver.model_busy(model.id):  # tasks behind the end-graph record, or one that a worker thread still runs
-        npu.driver.abort_model(model.id)
-        if npu.driver.clock.now_ns() > limit:
-            raise fail(Code.RT_MODEL_RUNNING, asked, f"{model.title()} does not stop", "let its kernels end")
-        await asyncio.sleep(0)

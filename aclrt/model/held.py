@@ -78,16 +78,22 @@ class HeldSink:
                 self.entries[index] = Nop()
 
     def drop(self, error: AclError) -> None:
-        """The stream is aborted: forget everything held; the runs among it end with `error`."""
-        stream = self.stream
+        """The stream is being aborted: forget everything held; the runs among it end with `error`.
+
+        NOPs take the places, for the abort to drop like all that is queued: events recorded here and waits for this
+        stream know their positions.
+        """
+        stream, sqes = self.stream, self.sqes
         self.entries.clear()
+        self.sqes = 0
         stream.npu.short.remove(self)
         promised = stream.submitted
         stream.live = self.live
         stream.choose_sink()
-        stream.submitted = promised - self.sqes
-        self.sqes = 0
+        stream.submitted = promised - sqes
         stream.lose(stream.submitted, promised, error)
+        for _ in range(sqes):
+            self.live.append(stream, Nop())
 
     def explain(self) -> str:
         """What the stream is held by, in one line."""

@@ -68,6 +68,7 @@ class Model:
         self.id = self.npu.alloc(IdKind.MODEL, "create a model")
         self.name = ""
         self.alive = True
+        self.going = False  # its destroy has begun to free things: destroy callbacks may look, but start nothing
         self.place = here()
         self.queues: list[TaskQueue] = []
         self.heads: list[TaskQueue] = []
@@ -123,7 +124,7 @@ class Model:
         """One execution is over (its end-graph wait passed). `failure` is its error, or None."""
         self.runs -= 1
         self.host_error = None
-        if failure is not None:
+        if failure is not None and failure.code != Code.RT_STREAM_ABORT:  # else only its waiter went: it goes on
             self.clear_gates()
         finished, self.on_finish = self.on_finish, []
         for fn in finished:
@@ -226,6 +227,13 @@ def check_handle(model: Model, asked: str) -> None:
         )
     if not model.alive:
         raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is destroyed", "use a live model")
+
+
+def refuse_going(model: Model, asked: str) -> None:
+    """107017 for a model whose destroy callbacks run: what a run needs is free already."""
+    if model.going:
+        todo = "run it before it is destroyed"
+        raise fail(Code.RT_INVALID_HANDLE, asked, f"{model.title()} is being destroyed", todo)
 
 
 def require_same(ctx: Context | None, model: Model, asked: str) -> None:

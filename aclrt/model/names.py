@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 
 def set_name(ctx: Context | None, model: Model, name: str) -> None:
-    """aclmdlRISetName: the last name wins; no length is refused. Errors: 107017, 107002, 107004. acl_semantics 1.2."""
-    check_handle(model, "aclmdlRISetName")
-    require_same(ctx, model, "aclmdlRISetName")
+    """aclmdlRISetName: the last name wins; no length is refused. Errors: TypeError, 107017, 107002, 107004.
+    acl_semantics 1.2."""
+    asked = "aclmdlRISetName"
+    if not isinstance(name, str):
+        raise TypeError(f"{asked}: name must be a str, not {type(name).__name__}")
+    check_handle(model, asked)
+    require_same(ctx, model, asked)
     model.name = name
 
 
@@ -33,7 +37,7 @@ def get_name(ctx: Context | None, model: Model, max_len: int) -> str:
     if max_len <= 0:
         raise fail(Code.RT_PARAM_INVALID, asked, f"maxLen is {max_len}", "give room for the name and its end mark")
     require_same(ctx, model, asked)
-    need = len(model.name.encode()) + 1
+    need = len(model.name.encode(errors="surrogatepass")) + 1
     if max_len < need:
         raise fail(Code.RT_INTERNAL_ERROR, asked, f"the name takes {need} bytes, maxLen is {max_len}", "give more room")
     return model.name

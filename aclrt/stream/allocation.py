@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
 from aclrt.stream import context as contexts
@@ -12,7 +14,7 @@ from hw.driver import MemoryFault
 
 if TYPE_CHECKING:
     from aclrt.stream.context import Context
-    from aclrt.stream.transfer import Address
+    from aclrt.stream.copy_end import Address
 
 
 def malloc(ctx: Context | None, size: int, policy: int = 0) -> int:
@@ -30,8 +32,10 @@ def free(ctx: Context | None, address: Address) -> None:
     if isinstance(address, DeviceArray):
         address.free()
         return
+    if not isinstance(address, int | np.integer):
+        raise TypeError(f"{asked}: {address!r} is no device address; give what aclrtMalloc returned")
     try:
-        npu.driver.free(address)
+        npu.driver.free(int(address))
     except MemoryFault as fault:
         raise fail(
             Code.RT_PARAM_INVALID, asked, str(fault), "free an address of aclrtMalloc once", cause=fault
@@ -39,11 +43,15 @@ def free(ctx: Context | None, address: Address) -> None:
 
 
 def malloc_host(ctx: Context | None, size: int) -> HostBuffer:
-    """aclrtMallocHost: pinned host memory. Errors: 100000 (size 0), 107002."""
+    """aclrtMallocHost: pinned host memory. Errors: 100000 (size 0), 107002, 207001."""
     asked = "aclrtMallocHost"
     if size <= 0:
         raise fail(Code.INVALID_PARAM, asked, f"size is {size}", "ask for at least 1 byte")
-    return HostBuffer(contexts.require(ctx, asked).npu.driver, size)
+    npu = contexts.require(ctx, asked).npu
+    try:
+        return HostBuffer(npu.driver, size)
+    except (MemoryError, OverflowError) as shortage:
+        raise fail(Code.RT_MEMORY_ALLOCATION, asked, f"the host has no {size} bytes", "ask for less") from shortage
 
 
 def free_host(ctx: Context | None, buffer: HostBuffer) -> None:

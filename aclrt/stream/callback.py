@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from typing import TYPE_CHECKING, Any, final
 
@@ -40,6 +41,12 @@ class Reports:
             self.arrived.set()
 
 
+def check_plain(fn: object, asked: str) -> None:
+    """TypeError for what cannot be called, or would only make a coroutine when it is."""
+    if not callable(fn) or inspect.iscoroutinefunction(fn) or inspect.isgeneratorfunction(fn):
+        raise TypeError(f"{asked}: {fn!r} is not a plain function; a host function is called once, to its end")
+
+
 def launch_host_func(ctx: Context | None, stream: Stream | None, fn: Callable[[Any], object] | None, args: Any) -> None:
     """aclrtLaunchHostFunc: `fn(args)` runs on the loop's thread, outside any task; the stream waits for it.
 
@@ -49,6 +56,7 @@ def launch_host_func(ctx: Context | None, stream: Stream | None, fn: Callable[[A
     asked = "aclrtLaunchHostFunc"
     if fn is None:
         raise fail(Code.RT_PARAM_INVALID, asked, "the function is NULL", "give a function of one argument")
+    check_plain(fn, asked)
     stream = resolve(ctx, stream, asked)
     if stream.subscriber is not None:
         raise fail(
@@ -142,6 +150,7 @@ def launch_callback(
     asked = "aclrtLaunchCallback"
     if fn is None:
         raise fail(Code.RT_PARAM_INVALID, asked, "the function is NULL", "give a function of one argument")
+    check_plain(fn, asked)
     stream = resolve(ctx, stream, asked)
     contexts.require_same(ctx, stream, asked)
     reports = stream.subscriber
@@ -158,7 +167,8 @@ def launch_callback(
             with host_function():
                 try:
                     call(data)
-                except (KeyboardInterrupt, SystemExit):
+                except (KeyboardInterrupt, SystemExit) as interrupt:  # the caller's, but the stream goes on
+                    then(interrupt)
                     raise
                 except BaseException as error:  # a device result (507000), told to the stream below
                     failure = error

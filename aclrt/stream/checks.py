@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aclrt.base import errors
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.host_thread import another_loop, require_task
@@ -69,6 +71,15 @@ def resolve(ctx: Context | None, stream: Stream | None, asked: str) -> Stream:
         check_handle(stream, asked)
         return stream
     return contexts.require(ctx, asked).default_stream()
+
+
+def check_blocks(kernel: Kernel, blocks: int) -> None:
+    """107000 for a number of blocks that is not 1 to 2**32-1; TypeError for what is no int."""
+    if not isinstance(blocks, int | np.integer):
+        raise TypeError(f"launch of {kernel.name}: blocks is {blocks!r}; give a whole number")
+    if not 1 <= blocks <= 0xFFFF_FFFF:
+        asked, todo = f"launch of {kernel.name}", "give at least 1, at most 4294967295"
+        raise errors.fail(Code.RT_PARAM_INVALID, asked, f"blocks is {blocks}", todo)
 
 
 def check_timeout(timeout_ms: int, asked: str) -> None:

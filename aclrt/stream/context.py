@@ -8,7 +8,7 @@ from aclrt.base import errors
 from aclrt.base.capture_mode import ModeCounts, unsafe_allowed
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import FailureMode
-from aclrt.base.host_thread import current_context, host_thread, require_task, set_current_context
+from aclrt.base.host_thread import another_loop, current_context, host_thread, require_task, set_current_context
 
 if TYPE_CHECKING:
     from aclrt.base.errors import AclError
@@ -101,13 +101,15 @@ def make_current(context: Context) -> None:
 
 
 def require(ctx: Context | None, asked: str) -> Context:
-    """107002 without a usable Context."""
+    """107002 without a usable Context. RuntimeError outside a task of its device's event loop."""
     if ctx is not None and ctx.npu.closed:
         raise errors.fail(Code.RT_CONTEXT_NULL, asked, f"no current context, {ctx.npu.gone()}", "open the device again")
     if ctx is None or not ctx.alive:
         raise errors.fail(
             Code.RT_CONTEXT_NULL, asked, "no current context", "call aclrtSetDevice or aclrtSetCurrentContext first"
         )
+    if require_task().get_loop() is not ctx.npu.loop:
+        another_loop()
     return ctx
 
 

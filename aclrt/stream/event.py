@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
 from typing import TYPE_CHECKING, Protocol, final
 
 from aclrt.base.codes import AclErrorCode as Code
@@ -100,9 +101,13 @@ class Event:
         await synchronize(self, timeout_ms)
 
     def __del__(self) -> None:
-        """A dropped event gives its id back, as a destroyed one does."""
-        if getattr(self, "alive", False) and not self.npu.closed:
+        """A dropped event gives its id back, as a destroyed one does, on the device's thread."""
+        if not getattr(self, "alive", False) or self.npu.closed:
+            return
+        if get_ident() == self.npu.thread:
             discard(self)
+        elif not self.npu.loop.is_closed():
+            self.npu.loop.call_soon_threadsafe(discard, self)
 
     def __repr__(self) -> str:
         state = "destroyed" if not self.alive else "captured" if self.captured else "idle"

@@ -33,15 +33,19 @@ def create(ctx: Context | None, priority: int = 0, flags: int = 0) -> Stream:
 
 
 async def destroy(ctx: Context | None, stream: Stream) -> None:
-    """aclrtDestroyStream: waits for the stream's tasks. Errors: 107017, 107027, 107005 (bound), 107002, 107003.
+    """aclrtDestroyStream: waits for the stream's tasks, those submitted meanwhile too. Errors: 107017, 107027, 107005
+    (bound), 107002, 107003, also for what the stream became meanwhile.
 
     Source: acl_semantics 1.6.
     """
     asked = "aclrtDestroyStream"
     _check_destroyable(ctx, stream, asked)
-    await stream.drained(asked)
-    if stream.alive:
-        close(stream)
+    while not stream.npu.null and stream.completed < stream.submitted:
+        await stream.drained(asked)
+        if not stream.alive:
+            return
+        _check_destroyable(ctx, stream, asked)
+    close(stream)
 
 
 def destroy_now(ctx: Context | None, stream: Stream) -> None:

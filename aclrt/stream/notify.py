@@ -43,6 +43,13 @@ def _check(notify: Notify, asked: str) -> None:
         raise fail(Code.RT_INVALID_HANDLE, asked, "the notify is destroyed", "use a live notify")
 
 
+def _refuse_foreign(notify: Notify, stream: Stream, asked: str) -> None:
+    """107000: a register means something on its own device only."""
+    if notify.npu is not stream.npu:
+        met = f"{notify!r} is of device {notify.npu.index}, the stream of device {stream.npu.index}"
+        raise fail(Code.RT_PARAM_INVALID, asked, met, "use a notify of the stream's device")
+
+
 def create(ctx: Context | None, flag: int = 0) -> Notify:
     """aclrtCreateNotify. Errors: 107000 (flag above 1), 107002, 207009. Source: acl_semantics 1.8."""
     if flag not in (0, 1):
@@ -72,6 +79,7 @@ def record(ctx: Context | None, notify: Notify, stream: Stream | None) -> None:
     _check(notify, asked)
     stream = resolve(ctx, stream, asked)
     contexts.require_same(ctx, stream, asked)
+    _refuse_foreign(notify, stream, asked)
     stream.submit(NotifyRecordOp(notify=notify))
 
 
@@ -81,6 +89,7 @@ def wait(ctx: Context | None, notify: Notify, stream: Stream | None, timeout_s: 
     _check(notify, asked)
     stream = resolve(ctx, stream, asked)
     contexts.require_same(ctx, stream, asked)
+    _refuse_foreign(notify, stream, asked)
     stream.submit(NotifyWaitOp(notify=notify, timeout_ms=max(timeout_s, 0) * 1000))
 
 

@@ -6,6 +6,7 @@ Not the public `Device` (that is `aclrt.device`) and not the chip (that is `hw`)
 from __future__ import annotations
 
 import asyncio
+from _thread import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, final
 
 from aclrt.base import errors
@@ -112,6 +113,8 @@ class Npu:
         self.headline: Callable[[], str] = lambda: ""
         self.locate: Callable[[FaultRecord], str] = lambda record: f"stream {record.stream_id}"
         self.closed = False
+        self.loop = asyncio.get_running_loop()
+        self.thread = get_ident()
         self.aicpu_models: Any = None  # model.to_aicpu.AicpuModels, made with the first model the AI-CPU schedules
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._next_callback = 0
@@ -277,7 +280,8 @@ class Npu:
             with host_function():
                 try:
                     fn(args)
-                except (KeyboardInterrupt, SystemExit):
+                except (KeyboardInterrupt, SystemExit) as interrupt:  # the loop's caller's, but the stream goes on
+                    then(interrupt)
                     raise
                 except BaseException as error:  # its failure is a device result (507000), reported at the synchronize
                     failure = error

@@ -29,6 +29,13 @@ def _invalid(asked: str, met: str, todo: str) -> AclError:
     return fail(Code.RT_PARAM_INVALID, asked, met, todo)
 
 
+def _refuse_foreign(event: Event, stream: Stream, asked: str) -> None:
+    """107000: a register means something on its own device only."""
+    if event.npu is not stream.npu:
+        met = f"{event!r} is of device {event.npu.index}, the stream of device {stream.npu.index}"
+        raise _invalid(asked, met, "use an event of the stream's device; wait for the other one on the host")
+
+
 def _refuse_mc2(event: Event, asked: str) -> None:
     if event.device_only:
         raise _invalid(asked, "the event is for the device's own use", "create an event without DEVICE_USE_ONLY")
@@ -66,6 +73,7 @@ def record(ctx: Context | None, event: Event, stream: Stream | None, flag: Recor
     asked = "aclrtRecordEvent" if flag is RecordFlag.DEFAULT else "aclrtRecordEventWithFlag(EXTERNAL)"
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)
+    _refuse_foreign(event, stream, asked)
     _refuse_mc2(event, asked)
     _refuse_ipc(event, stream, asked)
     if flag is RecordFlag.EXTERNAL:
@@ -178,6 +186,7 @@ def wait(
         raise _invalid(asked, f"timeout is {timeout_ms} ms", "give 0 for no limit, or more")
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)
+    _refuse_foreign(event, stream, asked)
     _refuse_mc2(event, asked)
     if flag is WaitFlag.EXTERNAL:
         _external_rules(event, asked)
@@ -257,6 +266,7 @@ def reset(ctx: Context | None, event: Event, stream: Stream | None) -> None:
     asked = "aclrtResetEvent"
     events.check_handle(event, asked)
     stream = streams.resolve(ctx, stream, asked)
+    _refuse_foreign(event, stream, asked)
     _refuse_mc2(event, asked)
     if event.new_mode or not event.waitable:
         raise _unsupported(asked, f"{event!r} is never reset", "record the event again")

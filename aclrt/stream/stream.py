@@ -8,6 +8,7 @@ from __future__ import annotations
 import heapq
 from contextlib import AbstractContextManager, asynccontextmanager
 from itertools import count
+from operator import index as as_int
 from typing import TYPE_CHECKING, Any, final
 
 from aclrt.base.codes import AclErrorCode as Code
@@ -20,7 +21,8 @@ from aclrt.stream import callback as callbacks
 from aclrt.stream import event as events
 from aclrt.stream import notify as notifies
 from aclrt.stream import ordering, progress, transfer
-from aclrt.stream.checks import check_handle, require_loop
+from aclrt.stream.checks import check_blocks, check_handle, require_loop
+from aclrt.stream.copy_end import size_of
 from aclrt.task import fusion
 from aclrt.task.kernel import Kernel, kernel
 from aclrt.task.launcher import Launcher
@@ -188,8 +190,8 @@ class Stream:
             check_handle(self, "launch a kernel")
         if kernel.__class__ is not Kernel:
             raise TypeError(f"launch: {kernel!r} is not a kernel; make it one with @aclrt.kernel")
-        if blocks < 1:
-            raise fail(Code.RT_PARAM_INVALID, f"launch of {kernel.name}", f"blocks is {blocks}", "give at least 1")
+        if blocks != 1:
+            check_blocks(kernel, blocks)
         if self.context.failure is not None:
             self.check_failure("launch a kernel")
         self.sink.kernel(self, kernel, args, blocks)
@@ -208,7 +210,11 @@ class Stream:
     def wait(self, event: Event | Notify, *, timeout_ms: int = 0) -> None:
         """Let what follows on this stream wait for an event or a notify. `timeout_ms` is device time, 0 for no
         limit."""
+        timeout_ms = as_int(timeout_ms)
         if isinstance(event, notifies.Notify):
+            if timeout_ms < 0:
+                met = f"timeout is {timeout_ms} ms"
+                raise fail(Code.RT_PARAM_INVALID, "wait for a notify", met, "give 0 for no limit, or more")
             notifies.wait(self.context, event, self, -(-timeout_ms // 1000))
         else:
             ordering.wait(self.context, self, event, timeout_ms=timeout_ms)
@@ -223,8 +229,8 @@ class Stream:
         Pageable host memory (a plain numpy array) is refused while capturing (107000). Errors: `transfer.memcpy_async`.
         """
         require_task()
-        nbytes = transfer.size_of(src)
-        transfer.memcpy_async(self.context, dst, transfer.size_of(dst), src, nbytes, MemcpyKind.DEFAULT, self)
+        nbytes = size_of(src)
+        transfer.memcpy_async(self.context, dst, size_of(dst), src, nbytes, MemcpyKind.DEFAULT, self)
 
     def fill(self, dst: DeviceArray, value: complex) -> None:
         """Set every element of `dst` to `value` on this stream."""
@@ -233,7 +239,13 @@ class Stream:
     def callback(self, fn: Callable[[], object]) -> None:
         """Call `fn()` on the loop's thread, outside any task, when the stream gets there. See aclrtLaunchHostFunc."""
         require_task()
-        callbacks.launch_host_func(self.context, self, lambda _: fn(), None)
+        callbacks.check_plain(fn, "callback")
+
+        def call(_: object) -> object:
+            return fn()
+
+        call.__qualname__ = getattr(fn, "__qualname__", repr(fn))  # messages and dumps name the user's function
+        callbacks.launch_host_func(self.context, self, call, None)
 
     def task_group(self) -> AbstractContextManager[Any]:
         """`with stream.task_group() as group`: what is launched inside can be updated later. 107029 outside a

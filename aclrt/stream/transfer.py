@@ -3,10 +3,7 @@ themselves."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.enums import MemcpyKind
@@ -14,7 +11,7 @@ from aclrt.base.errors import fail
 from aclrt.base.host_thread import require_task
 from aclrt.stream import context as contexts
 from aclrt.stream.checks import captured, resolve
-from aclrt.task.memory import DeviceArray, HostBuffer
+from aclrt.stream.copy_end import Address, End, Location, classify
 from aclrt.task.task import Copy2dOp, CopyOp, SetOp, ValueWaitOp, ValueWriteOp
 
 if TYPE_CHECKING:
@@ -23,86 +20,20 @@ if TYPE_CHECKING:
     from aclrt.stream.stream import Stream
     from aclrt.task.task import Op
 
-type_error = "give a device address, a DeviceArray, a HostBuffer, a numpy array or a writable buffer"
-Address = Any
-"""int (device address), DeviceArray, HostBuffer, or any Python buffer (pageable host memory)."""
-
-
-class Location(Enum):
-    """Where the bytes of one end of a copy are (acl_semantics 1.9)."""
-
-    DEVICE = "device"
-    PINNED = "pinned"
-    PAGEABLE = "pageable"
-
-
-class End(NamedTuple):
-    """One end of a copy. `buffer` is the host object to keep (and, pageable, to register while the copy runs)."""
-
-    location: Location
-    address: int
-    buffer: Any
-    nbytes: int | None  # None when only an address is known
-
-
-def classify(npu: Npu, value: Address, asked: str) -> End:
-    """Find out what one end of a copy is. TypeError for what has no bytes; 107000 for a freed buffer."""
-    if isinstance(value, DeviceArray):
-        value.check(asked)
-        if not value.contiguous:
-            raise TypeError(f"{asked}: {value!r} is strided; copy a contiguous array")
-        return End(Location.DEVICE, value.address, None, value.nbytes)
-    if isinstance(value, HostBuffer):
-        value.check(asked)
-        return End(Location.PINNED, value.address, value, value.nbytes)
-    if isinstance(value, int | np.integer):
-        extent = npu.driver.extent(int(value))
-        where = Location.PINNED if npu.driver.is_host(int(value)) else Location.DEVICE
-        left = extent[0] + extent[1] - int(value) if extent is not None else None
-        return End(where, int(value), None, left)
-    if isinstance(value, np.ndarray):
-        if not value.flags.c_contiguous:
-            raise TypeError(f"{asked}: the numpy array is strided; copy a contiguous array")
-        pinned = pinned_owner(value)
-        if pinned is not None:
-            pinned.check(asked)
-            offset = value.ctypes.data - pinned.numpy().ctypes.data
-            return End(Location.PINNED, pinned.address + offset, pinned, value.nbytes)
-        return End(Location.PAGEABLE, 0, value, value.nbytes)
-    try:
-        view = memoryview(value)
-    except TypeError:
-        raise TypeError(f"{asked}: {type(value).__name__} has no bytes to copy; {type_error}") from None
-    return End(Location.PAGEABLE, 0, value, view.nbytes)
-
-
-def size_of(value: Address) -> int:
-    """Bytes of a DeviceArray, HostBuffer, numpy array or other buffer."""
-    if hasattr(value, "nbytes"):
-        return int(value.nbytes)
-    if isinstance(value, int):
-        raise TypeError(f"copy: {value:#x} is an address, which has no size; make it a window with aclrt.view")
-    return memoryview(value).nbytes
-
-
-def pinned_owner(array: np.ndarray[Any, Any]) -> HostBuffer | None:
-    """The pinned buffer that a numpy array is a view of, if it is one."""
-    owner: Any = array.base
-    while isinstance(owner, np.ndarray | memoryview):
-        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
-    return owner if isinstance(owner, HostBuffer) else None
-
 
 def _check_count(count: int, maximum: int, asked: str) -> None:
+    if count < 0:
+        raise fail(Code.RT_PARAM_INVALID, asked, f"{count} bytes asked", "give a size of at least 0")
     if count > maximum:
         raise fail(
             Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the destination holds {maximum}", "copy fewer bytes"
         )
 
 
-def _check_ends(dst: End, src: End, count: int, kind: MemcpyKind, asked: str) -> None:
-    """107000 for bytes outside a buffer, or a kind that the memory contradicts."""
-    for name, end in (("destination", dst), ("source", src)):
+def _check_ends(dst: End, src: End, counts: tuple[int, int], kind: MemcpyKind, asked: str) -> None:
+    """107000 for bytes outside a buffer, a read-only destination, or a kind that the memory contradicts. `counts` are
+    the bytes from the first to the last that is touched of each end."""
+    for name, end, count in (("destination", dst, counts[0]), ("source", src, counts[1])):
         if end.nbytes is not None and count > end.nbytes:
             raise fail(
                 Code.RT_PARAM_INVALID, asked, f"{count} bytes asked, the {name} holds {end.nbytes}", "copy fewer bytes"
@@ -114,6 +45,8 @@ def _check_ends(dst: End, src: End, count: int, kind: MemcpyKind, asked: str) ->
                 f"the {name} {end.address:#x} is not live memory",
                 "give a live device address",
             )
+    if dst.location is Location.PAGEABLE and not dst.buffer.flags.writeable:
+        raise fail(Code.RT_PARAM_INVALID, asked, "the destination is a read-only buffer", "give a writable one")
     ways = {
         MemcpyKind.HOST_TO_DEVICE: (False, True),
         MemcpyKind.DEVICE_TO_HOST: (True, False),
@@ -156,7 +89,7 @@ async def memcpy(ctx: Context | None, dst: Address, dest_max: int, src: Address,
     _check_count(count, dest_max, asked)
     ctx = contexts.require(ctx, asked)
     ends = classify(ctx.npu, dst, asked), classify(ctx.npu, src, asked)
-    _check_ends(*ends, count, kind, asked)
+    _check_ends(*ends, (count, count), kind, asked)
     if ends[0].location is ends[1].location is Location.DEVICE and ends[0].address == ends[1].address:
         return
     ctx.check_unsafe(asked)
@@ -181,7 +114,7 @@ async def memcpy2d(
     _check_pitches(dpitch, spitch, width, height, asked)
     ctx = contexts.require(ctx, asked)
     ends = classify(ctx.npu, dst, asked), classify(ctx.npu, src, asked)
-    _check_ends(ends[0], ends[1], 0, kind, asked)
+    _check_ends(*ends, _spans(dpitch, spitch, width, height), kind, asked)
     ctx.check_unsafe(asked)
     to, of = _Registered(ctx.npu, ends[0]), _Registered(ctx.npu, ends[1])
     try:
@@ -200,6 +133,11 @@ def _check_pitches(dpitch: int, spitch: int, width: int, height: int, asked: str
             f"width {width}, height {height}, pitches {dpitch} and {spitch}",
             "give positive sizes and pitches of at least the width",
         )
+
+
+def _spans(dpitch: int, spitch: int, width: int, height: int) -> tuple[int, int]:
+    """Bytes from the first row's start to the last row's end, at the destination and at the source."""
+    return (height - 1) * dpitch + width, (height - 1) * spitch + width
 
 
 async def memset(ctx: Context | None, address: Address, maximum: int, value: int, count: int) -> None:
@@ -264,7 +202,7 @@ def _memcpy_async(
     _check_count(count, dest_max, asked)
     stream = resolve(ctx, stream, asked)
     ends = classify(stream.npu, dst, asked), classify(stream.npu, src, asked)
-    _check_ends(*ends, count, kind, asked)
+    _check_ends(*ends, (count, count), kind, asked)
     if ends[0].location is ends[1].location is Location.DEVICE and ends[0].address == ends[1].address:
         return
     ends = _pageable(contexts.require(ctx, asked), stream, ends[0], ends[1], asked)
@@ -288,7 +226,7 @@ def _pageable(ctx: Context, stream: Stream, dst: End, src: End, asked: str) -> t
         )
     ctx.check_unsafe(asked, Code.RT_CAPTURE_MODE_BLOCK_ASYNC)
     if src.location is Location.PAGEABLE:
-        src = src._replace(buffer=bytearray(memoryview(src.buffer).cast("B")))
+        src = src._replace(buffer=src.buffer.copy())
     return dst, src
 
 
@@ -325,7 +263,7 @@ def memcpy2d_async(
     _check_pitches(dpitch, spitch, width, height, asked)
     stream = resolve(ctx, stream, asked)
     ends = classify(stream.npu, dst, asked), classify(stream.npu, src, asked)
-    _check_ends(ends[0], ends[1], 0, kind, asked)
+    _check_ends(*ends, _spans(dpitch, spitch, width, height), kind, asked)
     ends = _pageable(contexts.require(ctx, asked), stream, ends[0], ends[1], asked)
     contexts.require_same(ctx, stream, asked)
     _submit(

@@ -334,9 +334,8 @@ class Kernel(Generic[P]):
 
 
 def _dtype_for_ufunc(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.dtype
-    return type(value) if type(value) in (int, float, complex) else np.result_type(value)
+    kind = type(value)
+    return kind if kind in (int, float, complex) else getattr(value, "dtype", None) or np.result_type(value)
 
 
 @overload
@@ -380,12 +379,13 @@ def kernel(
 ) -> Any:
     """Make a kernel of a function or a numpy ufunc; as `@kernel`, `@kernel(core=...)` or `kernel(np.add)`.
 
-    `core` is the core it runs on, and so the code of its failure: "aiv" 507035, "aic" 507015, "aicpu" 507018. `cost_ns`
-    is its device time under the virtual clock. `offload` True runs it on a worker thread, False never does, None leaves
-    it to measurement. TypeError for what is no plain callable.
+    `core`: where it runs, and so the code of its failure: "aiv" 507035, "aic" 507015, "aicpu" 507018. `cost_ns`: its
+    device time under the virtual clock. `offload`: on a worker thread, always (True), never, or by measurement (None).
     """
     if core not in CORES:
         raise ValueError(f"kernel: core is {core!r}; use one of {', '.join(CORES)}")
+    if not callable(cost_ns) and (not isinstance(cost_ns, int) or cost_ns < 0):
+        raise ValueError(f"kernel: cost_ns is {cost_ns!r}; give whole nanoseconds, or a function of the arguments")
 
     def make(fn: Callable[..., Any], frame: FrameType) -> Kernel[...]:
         if isinstance(fn, Kernel):

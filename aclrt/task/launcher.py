@@ -68,6 +68,7 @@ class Launcher:
             frame = _getframe(1)
             mark((frame.f_code, frame.f_lasti))
 
+        launch.__qualname__ = "Stream.launch"  # what a wrong keyword's TypeError names
         return launch
 
     def prepare(self, kernel: Kernel, args: tuple[Any, ...], sqe: bytes) -> None:

@@ -149,7 +149,7 @@ class LiveSink:
         launcher, core, program = stream.launcher, CORES[kernel.core], kernel.program(driver)
         launcher.flush()
         launcher.note(here())
-        if blocks == 1 and not driver.clock.virtual:
+        if blocks == 1 and not flags and not driver.clock.virtual:
             chip = driver.chip
             word, ident = chip.kernel_word(flags), chip.ident(stream.id, 0)
             launcher.prepare(kernel, args, chip.kernel_pack.pack(word, ident, core, program, handle, 1))

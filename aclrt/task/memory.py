@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from operator import index as as_int
 from typing import TYPE_CHECKING, Any, Protocol, cast, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from aclrt.base.codes import AclErrorCode as Code
 from aclrt.base.errors import fail
-from aclrt.base.host_thread import current_context, require_task
+from aclrt.base.host_thread import another_loop, current_context, require_task
 from hw.driver import MemoryFault, NoMemory
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Sequence
     from types import EllipsisType
 
@@ -48,6 +51,9 @@ class HasDriver(Protocol):
 
     @property
     def closed(self) -> bool: ...
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
 
     def gone(self) -> str: ...
 
@@ -145,14 +151,14 @@ class DeviceArray:
 
         Errors: 107030 where the capture mode forbids a synchronous copy, 107000 after free. Source: acl_semantics 4.5.
         """
-        require_task()
+        _here(self.owner)
         self.owner.check_unsafe("DeviceArray.numpy")
         self.check("DeviceArray.numpy")
         return self.data.copy()
 
     def assign(self, values: npt.ArrayLike | DeviceArray) -> None:
         """Write `values` (broadcast to the shape, cast within their kind) now; errors as for `numpy`."""
-        require_task()
+        _here(self.owner)
         self.owner.check_unsafe("DeviceArray.assign")
         self.check("DeviceArray.assign")
         if isinstance(values, DeviceArray):
@@ -165,7 +171,7 @@ class DeviceArray:
 
     def free(self) -> None:
         """Give the memory back. Tasks that still use it fail when they run. 107000 for a window, or a second time."""
-        require_task()
+        _here(self.owner)
         if not self.owning:
             raise fail(Code.RT_PARAM_INVALID, "DeviceArray.free", f"{self!r} owns nothing", "free the array it windows")
         self.check("DeviceArray.free")
@@ -192,19 +198,35 @@ class DeviceArray:
         return f"<DeviceArray {self.address:#x} {self.dtype}{list(self.shape)} {kind}{state}>"
 
 
+def _here(owner: Owner) -> None:
+    """RuntimeError outside a task of the event loop that opened the device."""
+    npu = owner.npu
+    if require_task().get_loop() is not npu.loop and not npu.closed:
+        another_loop()
+
+
+def _dims(shape: int | Sequence[int], asked: str) -> tuple[int, ...]:
+    """A shape as numpy takes it. TypeError for what is none, ValueError for a negative dimension."""
+    try:
+        dims = tuple(map(as_int, shape)) if hasattr(shape, "__iter__") else (as_int(shape),)
+    except TypeError as error:
+        raise TypeError(f"{asked}: shape is {shape!r}; give a whole number or a sequence of them") from error
+    if any(dim < 0 for dim in dims):
+        raise ValueError(f"{asked}: shape {dims} has a negative dimension")
+    return dims
+
+
 def _start(data: npt.NDArray[Any]) -> int:
     return int(data.__array_interface__["data"][0])
 
 
 def allocate(owner: Owner, shape: int | Sequence[int], dtype: npt.DTypeLike, asked: str = "empty") -> DeviceArray:
     """A zeroed array that owns its memory. Errors: 207001; TypeError for a dtype of Python objects."""
-    require_task()
+    _here(owner)
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"{asked}: device memory holds no Python objects, {kind} asked; use a numeric dtype")
-    dims = (shape,) if isinstance(shape, int) else tuple(int(dim) for dim in shape)
-    if any(dim < 0 for dim in dims):
-        raise ValueError(f"{asked}: shape {dims} has a negative dimension")
+    dims = _dims(shape, asked)
     npu = owner.npu
     if npu.closed:
         raise fail(Code.RT_CONTEXT_NULL, asked, f"no current context, {npu.gone()}", "open the device again")
@@ -219,9 +241,12 @@ def allocate(owner: Owner, shape: int | Sequence[int], dtype: npt.DTypeLike, ask
 
 def upload(owner: Owner, values: npt.ArrayLike | DeviceArray, dtype: npt.DTypeLike | None = None) -> DeviceArray:
     """A new device array holding `values`, copied now. Errors: 107030 (nothing is allocated then), 207001."""
-    require_task()
+    _here(owner)
     owner.check_unsafe("Device.array")
-    host = np.asarray(values.data if isinstance(values, DeviceArray) else values, dtype=dtype)
+    if isinstance(values, DeviceArray):
+        values.check("Device.array")
+        values = values.data
+    host = np.asarray(values, dtype=dtype)
     array = allocate(owner, host.shape, host.dtype, "array")
     array.assign(host)
     return array
@@ -249,7 +274,7 @@ def window(owner: Owner, address: int, shape: int | Sequence[int], dtype: npt.DT
     if extent is not None and (int(address) - extent[0]) % kind.alignment:
         todo = f"give a multiple of {kind.alignment}"
         raise fail(Code.RT_ADDR_UNALIGNED, asked, f"{address:#x} is not aligned for {kind}", todo)
-    dims = (shape,) if isinstance(shape, int) else tuple(int(dim) for dim in shape)
+    dims = _dims(shape, asked)
     try:
         data = driver.view(int(address), dims, kind)
     except MemoryFault as fault:
@@ -270,22 +295,25 @@ def view(address: int, shape: int | Sequence[int], dtype: npt.DTypeLike) -> Devi
     context = current_context()
     if context is None:
         raise fail(Code.RT_CONTEXT_NULL, "view", "no current context", "open a device or call aclrtSetDevice first")
-    return window(cast("Owner", context), address, shape, dtype)
+    owner = cast("Owner", context)
+    _here(owner)
+    return window(owner, address, shape, dtype)
 
 
 @final
 class HostBuffer(bytearray):
     """Pinned host memory of `aclrtMallocHost`: a writable Python buffer that the device can address.
 
-    Invariant: registered with the driver at `address` while not `freed`; its length never changes (the registration
-    exports its bytes).
+    Invariants: registered with the driver at `address` while not `freed`, and with each driver in `_others` at the
+    address there; its length never changes (a registration exports its bytes).
     """
 
-    __slots__ = ("_driver", "address", "freed")
+    __slots__ = ("_driver", "_others", "address", "freed")
 
     def __init__(self, driver: MemoryDriver, nbytes: int) -> None:
         super().__init__(nbytes)
         self._driver = driver
+        self._others: WeakKeyDictionary[MemoryDriver, int] = WeakKeyDictionary()
         self.address = driver.host_register(self)
         self.freed = False
 
@@ -298,6 +326,15 @@ class HostBuffer(bytearray):
         self.check("HostBuffer.numpy")
         return np.frombuffer(self, dtype)
 
+    def address_on(self, driver: MemoryDriver) -> int:
+        """Its address for a device: pinned memory serves all, registered with another one at the first use there."""
+        if driver is self._driver:
+            return self.address
+        address = self._others.get(driver)
+        if address is None:
+            address = self._others[driver] = driver.host_register(self)
+        return address
+
     def check(self, asked: str) -> None:
         """107000 when the buffer is freed."""
         if self.freed:
@@ -306,8 +343,14 @@ class HostBuffer(bytearray):
     def free(self) -> None:
         """Unregister it: copies that still name it fail when they run. 107000 a second time."""
         self.check("HostBuffer.free")
+        if self._driver.extent(self.address) is None:
+            met = f"{self!r}, its device was closed"
+            raise fail(Code.RT_PARAM_INVALID, "HostBuffer.free", met, "free it before that, or let it go")
         self.freed = True
         self._driver.host_unregister(self.address)
+        for driver, address in self._others.items():
+            if driver.extent(address) is not None:  # else that device is closed
+                driver.host_unregister(address)
 
     def __repr__(self) -> str:
         return f"<HostBuffer {self.address:#x} {len(self)} bytes{' freed' if self.freed else ''}>"

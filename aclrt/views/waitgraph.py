@@ -27,6 +27,7 @@ class TargetKind(StrEnum):
     ACTIVATION = "activation"  # a stream that only a STREAM_ACTIVE or a switch starts; ident is the stream
     STREAM = "stream"  # all work of a stream; ident is the stream
     MODEL = "model"  # the run of a model; ident is the model
+    END = "end"  # the end of a call of the host, whatever that needs
     HOST = "host"  # something that only host code does (a callback, a report)
     TIME = "time"  # the clock
     CORE = "core"  # a free core of the device
@@ -67,7 +68,7 @@ class HostWaitListing(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A host task that awaits the device."""
 
     task: str  # the asyncio task's name
-    target: Target  # STREAM, EVENT, MODEL or HOST
+    target: Target  # STREAM, EVENT, MODEL, END or HOST
     call: str = ""  # "aclrtSynchronizeStream"
     place: str = ""
     deadline_ns: int | None = None

@@ -187,6 +187,7 @@ _THING = {
     TargetKind.ACTIVATION: "its activation",
     TargetKind.STREAM: "stream {0}",
     TargetKind.MODEL: "the run of model {0}",
+    TargetKind.END: "its end",
     TargetKind.HOST: "host code",
     TargetKind.TIME: "the clock",
     TargetKind.CORE: "a free core",

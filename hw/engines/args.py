@@ -67,8 +67,9 @@ class ArgTable:
         self.user_image = array("I", [_NOBODY])
         self.user_slot = array("I", [0])
         self._many: dict[int, set[SlotUser]] = {}
-        # Called with each user of an entry that changed; set by the owner of the images.
-        self.on_change: Callable[[int, int, int], None] | None = None
+        # Called with each user of an entry that changed, and answers whether it still is one; set by the owner of the
+        # images.
+        self.on_change: Callable[[int, int, int], bool] | None = None
 
     def __len__(self) -> int:
         return len(self.values) - 1 - len(self._free)
@@ -161,7 +162,10 @@ class ArgTable:
         while (at := indexed.find(0, at)) >= 0:
             indexed[at] = 1
             for viewed in self._bases[at]:
-                self._by_base.setdefault(viewed, array("I")).append(at)
+                known = self._by_base.setdefault(viewed, array("I"))
+                known.append(at)
+                if len(known) > 2 * len(self.values) + 64:  # handles come again: most of these are the same few
+                    self._by_base[viewed] = array("I", [h for h in {*known} if viewed in self._bases[h]])
         return list(self._by_base.pop(base, ()))
 
     def _changed(self, handle: int) -> None:
@@ -169,5 +173,15 @@ class ArgTable:
         if known == _NOBODY or self.on_change is None:
             return
         users = sorted(self._many[handle]) if known == _MANY else [(known, self.user_slot[handle])]
-        for image, slot in users:
-            self.on_change(image, slot, handle)
+        gone = frozenset(user for user in users if not self.on_change(*user, handle))
+        if gone:
+            self._forget(handle, gone)
+
+    def _forget(self, handle: int, gone: frozenset[SlotUser]) -> None:
+        """These slots name another entry by now, or their image is no more: handles come again, ever new images use
+        them."""
+        if self.user_image[handle] == _MANY and (left := self._many[handle] - gone):
+            self._many[handle] = left
+            return
+        self._many.pop(handle, None)
+        self.user_image[handle] = _NOBODY

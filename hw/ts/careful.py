@@ -13,7 +13,7 @@ from hw.engines import aicpu
 from hw.ts.branch import HANDLERS
 from hw.ts.control import NEXT, PARK, bad, call, describe
 from hw.ts.decoder import Cell, Step
-from hw.ts.fault import FAILURES, TaskFault
+from hw.ts.fault import FAILURES, TaskFault, closing
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -89,11 +89,11 @@ def careful_task(m: Machine, sq: Sq, cell: Cell, sqe: Sqe | None) -> Generator[N
             if answer == NEXT:
                 fn(*values)
         return answer
-    except GeneratorExit:  # the SQ is closed in the middle of the task
-        status = Status.STREAM_ABORTED
-        raise
     except FAILURES as exc:
-        status = m.status_of(sqe, exc) if sqe is not None else Status.SQE_ERROR
+        if closing(sq, exc):  # in the middle of the task
+            status = Status.STREAM_ABORTED
+        else:
+            status = m.status_of(sqe, exc) if sqe is not None else Status.SQE_ERROR
         raise
     finally:
         if observers:

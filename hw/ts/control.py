@@ -12,7 +12,7 @@ from hw.chips import SQE_BYTES, Cqe, CqeKind, SqeKind, Status, WaitFlag
 from hw.registers import Event, Notify
 from hw.ts.fault import TaskFault
 from hw.ts.merged import merge
-from hw.ts.sq import RingSq, Sq
+from hw.ts.sq import CLOSED, ModelSq, RingSq, Sq
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,6 +150,10 @@ def host_function(m: Machine, sq: Sq, step: Step) -> int:
     assert step.sqe is not None
     if sq.report is not None:
         sq.report()  # the host learns of what came before the callback first
+    elif isinstance(sq, ModelSq) and sq.root is not None:
+        last, sq.root.last = sq.root.last, None
+        if last is not None and last.exe.report is not None and last.exe.state is not CLOSED:
+            last.exe.report()  # of the end of the run before, too: the host cleans up behind that
     m.post_task(CqeKind.CALLBACK, sq, step.sqe.task_id, position_after(sq, step), step.sqe["callback"])
     return NEXT
 

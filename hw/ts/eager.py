@@ -16,7 +16,7 @@ from hw.engines.core import Divert
 from hw.ts.careful import STALE, careful_task, decode_slot, handler
 from hw.ts.control import PARK, RunFailed
 from hw.ts.decoder import Cell, Step
-from hw.ts.fault import FAILURES
+from hw.ts.fault import FAILURES, closing
 from hw.ts.replay import unwrap
 from hw.ts.segment import on_worker
 from hw.ts.sq import IDLE, RUNNING
@@ -59,6 +59,8 @@ def serve_ring(m: Machine, sq: RingSq) -> Generator[None, None, None]:
             try:
                 yield from (_careful(m, sq) if m.careful else _run(m, sq))
             except FAILURES as exc:  # the task at sq.head failed; it is recorded, and the SQ goes on behind it
+                if closing(sq, exc):
+                    raise
                 _fail(m, sq, unwrap(exc))
             if sq.stopping:
                 drop_queued(m, sq)
@@ -122,7 +124,7 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
     ring, queue = sq.ring, m.queue
     depth, buffer, steps, light, values = ring.depth, ring.buffer, m.steps, m.kernels.light, m.args.values
     view = memoryview(buffer)
-    stride, last = _STRIDE, perf_counter_ns()
+    stride, last, watch = _STRIDE, perf_counter_ns(), m.stopwatch
     sq.stale = False
     while sq.head != ring.tail:
         first = sq.head % depth
@@ -175,8 +177,9 @@ def _run(m: Machine, sq: RingSq) -> Generator[None, None, None]:
             stride = _STRIDE
         else:
             if stride == 1:
-                m.kernels.measured(program, now - last)
+                m.kernels.measured(program, watch.own(now - last))
             stride = 1
+            watch.restart()
         if sq.stopping:
             return
         if now > queue.slice_end and sq.head != ring.tail:
@@ -211,10 +214,11 @@ def _task(
                 return
     else:
         fn, ready = cell
+        m.stopwatch.restart()
         before = perf_counter_ns()
         fn(*ready)
         if kernel is not None:
-            m.kernels.measured(program, perf_counter_ns() - before)
+            m.kernels.measured(program, m.stopwatch.own(perf_counter_ns() - before))
     sq.head += 1
     if word > 0xFF:
         m.after_kernel(sq, sq.head, word >> 8, handle)

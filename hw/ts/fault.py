@@ -5,21 +5,31 @@ A record is not a completion: the CQE carries its index, the host reads it and d
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
 import msgspec
 
+from hw.ts.sq import RUNNING
+
 if TYPE_CHECKING:
     from hw.chips import Status
+    from hw.ts.sq import Sq
 
-__all__ = ["FAILURES", "FaultLog", "FaultRecord", "TaskFault", "cut_off"]
+__all__ = ["FAILURES", "INTERRUPTS", "FaultLog", "FaultRecord", "TaskFault", "closing", "cut_off"]
 
 
-FAILURES: tuple[type[BaseException], ...] = (Exception, CancelledError)
-"""What a task may raise and only that task has failed. A kernel that raises CancelledError cancels nobody;
-KeyboardInterrupt and SystemExit are not a task's, they go on to whoever runs the loop."""
+FAILURES = BaseException
+"""What a task may raise and that task has failed: a kernel that raises CancelledError cancels nobody, one that raises
+GeneratorExit closes nothing."""
+
+INTERRUPTS = (KeyboardInterrupt, SystemExit)
+"""Of these, what is not meant for the task alone: at the end of the pass it goes on to whoever runs the loop."""
+
+
+def closing(sq: Sq, exc: BaseException) -> bool:
+    """Whether an SQ's coroutine is being closed where it yielded, as against its task having raised GeneratorExit."""
+    return isinstance(exc, GeneratorExit) and sq.state is not RUNNING
 
 
 class TaskFault(Exception):

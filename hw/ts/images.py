@@ -5,7 +5,6 @@ Not the decode cache (that is `program.Image`): the ids, and the checks that sta
 
 from __future__ import annotations
 
-import heapq
 from typing import TYPE_CHECKING, final
 
 from hw.ts.decoder import same_cell
@@ -19,12 +18,12 @@ __all__ = ["Images"]
 
 @final
 class Images:
-    """Images by id, 1 .. ; the lowest free id first."""
+    """Images by id, 1 .. ; an id is never used again, because the argument table may still name the slots of an image
+    that is gone."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder = decoder
         self._images: dict[int, Image] = {}
-        self._free: list[int] = []
         self._next = 1
 
     def __repr__(self) -> str:
@@ -42,10 +41,7 @@ class Images:
 
     def alloc(self, slots: int) -> int:
         """SQE memory of a model stream; its image id."""
-        if self._free:
-            id = heapq.heappop(self._free)
-        else:
-            id, self._next = self._next, self._next + 1
+        id, self._next = self._next, self._next + 1
         self._images[id] = Image(id, slots, self._decoder)
         return id
 
@@ -55,7 +51,6 @@ class Images:
         if sqs:
             raise ValueError(f"image {image}: bound to SQ {sqs[0].id}; unbind it first")
         del self._images[image]
-        heapq.heappush(self._free, image)
 
     def write(self, image: int, slot: int, sqes: bytes) -> None:
         """Put whole slots at `slot`; only those are decoded. ValueError outside the image."""
@@ -72,8 +67,7 @@ class Images:
             cached, fresh = found.cell(slot), self._decoder.decode(found.buffer, slot)
             assert same_cell(cached, fresh), f"{found!r} slot {slot}: cached {cached}, the bytes say {fresh}"
 
-    def args_changed(self, image: int, slot: int, handle: int) -> None:
-        """The args entry that a slot of an image used was replaced, poisoned or dropped."""
+    def args_changed(self, image: int, slot: int, handle: int) -> bool:
+        """The args entry that a slot of an image used was replaced, poisoned or dropped. False: it uses it no more."""
         found = self._images.get(image)
-        if found is not None:
-            found.args_changed(slot, handle)
+        return found is not None and found.args_changed(slot, handle)

@@ -16,8 +16,9 @@ from hw.engines.sdma import Sdma
 from hw.observe import Observers
 from hw.registers import EventFile, NotifyFile
 from hw.ring import CqRing
+from hw.stopwatch import Stopwatch
 from hw.ts.decoder import Decoder, Step
-from hw.ts.fault import FaultLog, FaultRecord, TaskFault, cut_off
+from hw.ts.fault import INTERRUPTS, FaultLog, FaultRecord, TaskFault, cut_off
 from hw.ts.images import Images
 from hw.ts.model import Models
 from hw.ts.sq import PARKED, ModelSq, RingSq, RunQueue, Sq
@@ -56,9 +57,12 @@ class Machine:
         self.steps: dict[tuple[Any, ...], Step] = {}  # decoded waits of user SQs, by their bytes without the task id
         self.cq = CqRing()
         self.faults = FaultLog()
+        self.stopwatch = Stopwatch()  # of the eager loop, while it goes task by task
+        self.interrupt: BaseException | None = None  # raised by a task, to be raised at the end of the pass
         self.execute_timeout_ns = 0  # 0: none; looked at under the virtual clock
         self.careful = clock.virtual
         self.models.careful = lambda: self.careful
+        self.models.drop_fault = self.faults.drop
         self.offload = not clock.virtual  # may heavy kernels go to worker threads
         self.call_threadsafe: Callable[[Callable[[], None]], None] = lambda call: call()  # set by the scheduler
         self.pollers: dict[Sq, Callable[[], bool]] = {}
@@ -108,6 +112,9 @@ class Machine:
         """Write the error log for the task in a slot; (task id, fault index)."""
         program, task_id = "", 0
         cut_off(exc)
+        if isinstance(exc, INTERRUPTS):
+            self.interrupt = exc
+            self.queue.slice_end = 0
         try:
             sqe = self.chip.decode(buffer, slot * SQE_BYTES)
         except SqeError:

@@ -24,13 +24,15 @@ __all__ = ["Model", "Models", "Run"]
 
 @final
 class Run:
-    """One execution. `status` is what its end-graph wait will end with; `passed`: that wait is over."""
+    """One execution. `status` is what its end-graph wait will end with; `passed`: that wait is over; `told`: it ended
+    with that status."""
 
-    __slots__ = ("exe", "fault", "passed", "status")
+    __slots__ = ("exe", "fault", "passed", "status", "told")
 
     def __init__(self, exe: Sq) -> None:
         self.exe = exe
         self.passed = False
+        self.told = False
         self.status = Status.OK
         self.fault = -1
 
@@ -48,6 +50,7 @@ class Model(Signal):
         "active",
         "heads",
         "id",
+        "last",
         "loaded",
         "merged",
         "notify",
@@ -72,6 +75,7 @@ class Model(Signal):
         self.taken: Callable[[], None] | None = None  # what `notify.on_taken` is while the register is this model's
         self.loaded = False
         self.run: Run | None = None
+        self.last: Run | None = None  # the run before, while its executor's head may not have been told yet
         self.active = 0
 
     def __repr__(self) -> str:
@@ -99,6 +103,7 @@ class Models:
         self.models: dict[int, Model] = {}
         self.sqs: dict[int, ModelSq] = {}
         self.careful: Callable[[], bool] = bool  # whether tasks run one by one now; set by the machine
+        self.drop_fault: Callable[[int], object] = bool  # forget a record of the error log; set by the machine
         self._owners: dict[int, Model] = {}  # by SQ id: the model it was added to, bound yet or not
 
     # -- maintenance (control SQEs) -------------------------------------------------------------------------------
@@ -256,6 +261,7 @@ class Models:
     def _passed(self, model: Model) -> None:
         if model.run is not None:
             model.run.passed = True
+            model.run.told = model.notify is not None and model.notify.error is not None
             if model.active == 0:
                 self._settle(model)
 
@@ -268,7 +274,9 @@ class Models:
         if run.status is not Status.OK and not run.passed and root.notify is not None and not root.notify.error:
             self._notifies.fail(root.notify, run.status, run.fault)
         if run.passed:
-            root.run = None
+            root.run, root.last = None, run
+            if run.fault >= 0 and not run.told:
+                self.drop_fault(run.fault)  # who waited was aborted, or did not wait so long
             if self._observers:
                 self._observers.model_end(root.id, run.status)
             root.fire()

@@ -201,13 +201,15 @@ class Image:
         for slot in self._by_base.pop(base, ()):
             self._place(slot, self.decoder.decode(self.buffer, slot, self))
 
-    def args_changed(self, slot: int, handle: int) -> None:
-        """The args entry that a slot uses was replaced, poisoned or dropped."""
+    def args_changed(self, slot: int, handle: int) -> bool:
+        """The args entry that a slot uses was replaced, poisoned or dropped. False: the slot was rewritten since."""
         kind, _, _, _, named = self.decoder.chip.kernel_scan.unpack_from(self.buffer, slot * SQE_BYTES)
         if kind == SqeKind.FUSION:
             named = self.decoder.chip.decode(self.buffer, slot * SQE_BYTES)["args"]
-        if named == handle:  # else the slot was rewritten since
-            self._place(slot, self.decoder.decode(self.buffer, slot, self))
+        if named != handle:
+            return False
+        self._place(slot, self.decoder.decode(self.buffer, slot, self))
+        return True
 
     # -- the program ----------------------------------------------------------------------------------------------
 

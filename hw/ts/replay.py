@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hw.chips import CqeKind, SqeKind, Status
 from hw.ts.careful import careful_model, handler
 from hw.ts.control import NEXT, PARK, RunFailed
-from hw.ts.fault import FAILURES
+from hw.ts.fault import FAILURES, closing
 from hw.ts.merged import run_merged
 from hw.ts.program import OP_CONTROL, OP_RUN, OP_SLOW, Parked, pass_event
 from hw.ts.segment import run_segment
@@ -42,6 +42,8 @@ def serve_model(m: Machine, sq: ModelSq) -> Generator[None, None, None]:
             else:
                 done = yield from (careful_model(m, sq) if m.careful else _run(m, sq))
         except FAILURES as exc:  # the task at sq.head failed; it is recorded and ends the run
+            if closing(sq, exc):
+                raise
             fail(m, sq, unwrap(exc))
             done = True
         if done:

@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from hw.ts.policy import Policy
     from hw.ts.program import Image
 
+
 __all__ = ["QUIET_PASSES", "Scheduler"]
 
 QUIET_PASSES = 16
 """So many passes of the event loop without a word from the host, and virtual time may jump: by then every host task
 that the last completions woke has had its turn."""
+
+ASSIST_NS = 4 * SLICE_NS
+"""So long the event loop may be without a turn because the waiters have their short runs done in their own place."""
 
 PASS_TURNS = 512
 """Turns of one pass where slices count tasks."""
@@ -117,13 +121,13 @@ class Scheduler:
         self.run_pass()
 
     def assist(self) -> None:
-        """The host is about to wait: run a pass at once, unless the event loop has been without a turn for a slice.
+        """The host is about to wait: run a pass at once, unless the event loop has been without a turn for ASSIST_NS.
 
         Saves two turns of the loop for each wait that a short run answers. Never under a policy, an observer or the
         virtual clock, where the schedule must not depend on the time of day.
         """
         may = self._inline and not self.machine.careful and self.queue.ready and not self._draining
-        if may and perf_counter_ns() - self._turned_ns < SLICE_NS:
+        if may and perf_counter_ns() - self._turned_ns < ASSIST_NS:
             self.run_pass()
 
     def run_pass(self) -> None:
@@ -144,6 +148,10 @@ class Scheduler:
             if len(machine.cq):
                 self._quiet = 0
                 self.drain()
+                if machine.interrupt is not None:
+                    interrupt, machine.interrupt = machine.interrupt, None
+                    self._kick()  # whoever goes on with the loop finds a device that does
+                    raise interrupt
         finally:  # whatever a listener or an interrupt did, the device is not left deaf
             if queue.ready and not self._closed:
                 self._again()
@@ -257,8 +265,10 @@ class Scheduler:
 
     def close_ring(self, sq: RingSq) -> None:
         self.abort_ring(sq)
-        sq.end()
+        if sq.state is READY:  # its task is back from a worker or from its device time, and it had no turn yet
+            self.queue.ready.remove(sq)
         sq.state = CLOSED
+        sq.end()
         del self.machine.rings[sq.id]
 
     def bind(self, id: int, stream_id: int, image: Image, tail: int) -> None:
@@ -331,5 +341,5 @@ class Scheduler:
         self.machine.workers.close()
         for sq in self.all_sqs():
             sq.unpark()
-            sq.end()
             sq.state = CLOSED
+            sq.end()

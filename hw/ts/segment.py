@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hw.engines.core import HEAVY_NS
+from hw.stopwatch import Stopwatch
 from hw.ts.careful import handler
 from hw.ts.control import PARK
 from hw.ts.fault import FAILURES
@@ -44,7 +45,7 @@ def run_segment(m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, ski
 def _measured(m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip: int) -> Generator[None, None, bool]:
     """Task by task, with the clock beside it; afterwards the segment knows its parts."""
     segment: Segment = steps[index][1]
-    pairs, queue, times = segment.pairs, m.queue, [0] * skip
+    pairs, queue, times, watch = segment.pairs, m.queue, [0] * skip, Stopwatch()
     for at in range(skip, len(pairs)):
         sq.head = segment.start + at
         fn, values = pairs[at]
@@ -64,6 +65,9 @@ def _measured(m: Machine, sq: ModelSq, steps: list[StepEntry], index: int, skip:
             before = perf_counter_ns()
         now = perf_counter_ns()
         times.append(now - before)
+        if now - before >= HEAVY_NS:
+            times[-1] = watch.own(now - before)
+            watch.restart()
         if now > queue.slice_end and at + 1 < len(pairs):
             sq.head += 1
             queue.budget = 0

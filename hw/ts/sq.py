@@ -11,6 +11,8 @@ from collections import deque
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, final
 
+from hw.stopwatch import Stopwatch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -47,7 +49,9 @@ IDLE, READY, RUNNING, PARKED, CLOSED = SqState
 
 SLICE_NS = 500_000
 SLICE_TASKS = 512
-"""The loop is given back after SLICE_NS, looked at every SLICE_TASKS tasks."""
+WATCHED_SLICES = 64
+"""The loop is given back after SLICE_NS, looked at every SLICE_TASKS tasks. WATCHED_SLICES follow one that was far too
+long."""
 
 
 @final
@@ -58,7 +62,7 @@ class RunQueue:
     running or scheduled, so whoever makes an SQ ready then must `kick`.
     """
 
-    __slots__ = ("asleep", "budget", "kick", "late", "ready", "slice_end", "slice_tasks")
+    __slots__ = ("_watch", "asleep", "budget", "kick", "late", "ready", "slice_end", "slice_tasks", "watched")
 
     def __init__(self, kick: Callable[[], None]) -> None:
         self.ready: deque[Sq] = deque()
@@ -68,6 +72,8 @@ class RunQueue:
         self.budget = SLICE_TASKS
         self.slice_end = 0
         self.late = False  # the last look at the clock was far too late: what ran is heavier than it was thought
+        self.watched = 0  # so many slices are still opened with the stopwatch running
+        self._watch = Stopwatch()
 
     def __repr__(self) -> str:
         return f"<RunQueue {len(self.ready)} ready{' asleep' if self.asleep else ''}>"
@@ -75,6 +81,9 @@ class RunQueue:
     def open_slice(self) -> None:
         self.budget = self.slice_tasks or SLICE_TASKS
         self.slice_end = perf_counter_ns() + SLICE_NS
+        if self.watched:
+            self.watched -= 1
+            self._watch.restart()
 
     def over(self) -> bool:
         """Called when the budget is used up: is the slice over? If not, there is a new budget."""
@@ -82,10 +91,15 @@ class RunQueue:
             return True
         left = self.slice_end - perf_counter_ns()
         if left <= 0:
-            self.late = left < -SLICE_NS
+            self.late = left < -SLICE_NS and self._own_doing(SLICE_NS - left)
             return True
         self.budget = SLICE_TASKS
         return False
+
+    def _own_doing(self, spent_ns: int) -> bool:
+        """A slice took far too long: by what ran in it? The first time nobody can say; the next are watched."""
+        watched, self.watched = self.watched, WATCHED_SLICES
+        return watched > 0 and self._watch.own(spent_ns) > 2 * SLICE_NS
 
 
 class Sq:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
-from time import perf_counter_ns
+from time import thread_time_ns
 
 import pytest
 
 from hw.chips import SqeFlag, Status
+from hw.ts.sq import RunQueue
 from tests.hw.rig import K, Rig
 
 HERE = threading.get_ident()
 
 
 def burn(ns: int) -> None:
-    """Busy for `ns`: a kernel as heavy as it says, without a sleep."""
-    end = perf_counter_ns() + ns
-    while perf_counter_ns() < end:
+    """Busy for `ns` on a core: a kernel as heavy as it says, without a sleep and on a busy machine too."""
+    end = thread_time_ns() + ns
+    while thread_time_ns() < end:
         pass
 
 
@@ -70,6 +72,40 @@ async def test_a_very_long_task_goes_to_a_worker_after_one_look() -> None:
         await rig.until(sq, rig.execute(sq, model))
     assert heavy.on == [True, False]
     rig.driver.close()
+
+
+@pytest.mark.parametrize("taken_off", [True, False])
+async def test_a_task_is_not_heavy_because_the_system_took_the_thread_off_its_core(
+    monkeypatch: pytest.MonkeyPatch, taken_off: bool
+) -> None:
+    rig = Rig()
+    sq, once, again = rig.sq(), Thread(6_000_000), Thread(600_000)
+    task, model = rig.kernel(once), rig.model([rig.kernel(again)] * 2)
+    times = itertools.count()
+    monkeypatch.setattr("hw.stopwatch.taken_off", lambda: next(times) if taken_off else 0)
+    monkeypatch.setattr("hw.stopwatch.thread_time_ns", lambda: 0)  # it had no time at all for itself
+    for _ in range(4):
+        await rig.run(sq, task)
+        await rig.until(sq, rig.execute(sq, model))
+    assert (False in once.on, False in again.on) == (not taken_off, not taken_off)
+    rig.driver.close()
+
+
+@pytest.mark.parametrize("taken_off", [True, False])
+def test_a_slice_far_too_long_is_laid_to_its_tasks_the_second_time_and_if_they_had_the_core(
+    monkeypatch: pytest.MonkeyPatch, taken_off: bool
+) -> None:
+    times = itertools.count()
+    monkeypatch.setattr("hw.stopwatch.taken_off", lambda: next(times) if taken_off else 0)
+    monkeypatch.setattr("hw.stopwatch.thread_time_ns", lambda: 0)
+    queue = RunQueue(lambda: None)
+    told = []
+    for _ in range(3):
+        queue.open_slice()
+        burn(1_200_000)
+        assert queue.over()
+        told.append(queue.late)
+    assert told == ([False] * 3 if taken_off else [False, True, True])
 
 
 async def test_offload_true_and_false_are_obeyed_from_the_first_run() -> None:

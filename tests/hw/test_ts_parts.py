@@ -26,7 +26,7 @@ def test_open_chip_refuses_what_it_does_not_know() -> None:
 def test_argument_entries() -> None:
     table = ArgTable()
     changed: list[tuple[int, int, int]] = []
-    table.on_change = lambda image, slot, handle: changed.append((image, slot, handle))
+    table.on_change = lambda image, slot, handle: changed.append((image, slot, handle)) or True
     first, second = table.put((1,), (0x10, 0x20)), table.put((2,), (0x20,))
     assert (first, second, len(table)) == (1, 2, 2)
     for slot in (5, 5, 7):

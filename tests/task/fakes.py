@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aclrt.base.errors import fail
@@ -40,6 +41,10 @@ class FakeNpu:
 
     def __init__(self, driver: FakeDriver) -> None:
         self.driver = driver
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
 
     def gone(self) -> str:
         return "it was closed"
