@@ -57,6 +57,9 @@ RESOURCE_CODES: dict[IdKind, tuple[Code, str]] = {
 class SqOwner(Protocol):
     """What a stream offers the completion path."""
 
+    @property
+    def id(self) -> int: ...
+
     def advance(self, position: int) -> None: ...
 
     def failed(self, position: int, error: AclError) -> None: ...
@@ -135,15 +138,15 @@ class Npu:
         elif cqe.kind is CqeKind.ERROR:
             owner = self.streams.get(cqe.sq)
             if owner is not None:
-                owner.failed(cqe.position, self.device_error(cqe.status, cqe.fault))
+                owner.failed(cqe.position, self.device_error(cqe.status, cqe.fault, owner.id))
         elif cqe.kind is CqeKind.CALLBACK:
             self._callbacks[cqe.callback]()
 
-    def device_error(self, status: Status, fault: int) -> AclError:
+    def device_error(self, status: Status, fault: int, stream_id: int) -> AclError:
         """The exception for a device failure; its cause chain is the core exception, then what the kernel raised."""
         code = STATUS_CODES[status]
         if fault < 0:
-            return AclError.of(code, f"device task: ended with {status.name}")
+            return AclError.of(code, f"tasks of stream {stream_id}: ended with {status.name}")
         record = self.driver.fault(fault)
         self.driver.fault_drop(fault)
         what = f"kernel {record.program}" if record.program else "task"

@@ -9,7 +9,7 @@ from aclrt.base.errors import fail
 from aclrt.base.place import here
 from aclrt.task import task as t
 from aclrt.task.kernel import CORES
-from hw.chips import SqeKind
+from hw.chips import SqeError, SqeKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +38,14 @@ def _sq(target: TaskQueue) -> int:
     return target.sq if target.sq is not None else NO_SQ
 
 
+def _notify(op: t.NotifyRecordOp | t.NotifyWaitOp) -> int:
+    """A captured or bound task may name a notify that was destroyed since; its id may be another's by now."""
+    if op.notify.id is None:
+        todo = "keep it as long as the model, or build the model again"
+        raise fail(Code.RT_INVALID_HANDLE, f"load {op.type_name}", "the notify it names was destroyed", todo)
+    return op.notify.id
+
+
 LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
     t.Nop: lambda op: (SqeKind.NOP, {}),
     t.KernelOp: _kernel,
@@ -48,8 +56,8 @@ LOWER: dict[type[t.Op], Callable[[Any], tuple[SqeKind, Fields]]] = {
         SqeKind.EVENT_RESET if op.reset else SqeKind.EVENT_WAIT,
         {"event_id": op.event.id} if op.reset else {"event_id": op.event.id, "timeout_ms": 0},
     ),
-    t.NotifyRecordOp: lambda op: (SqeKind.NOTIFY_RECORD, {"notify_id": op.notify.id}),
-    t.NotifyWaitOp: lambda op: (SqeKind.NOTIFY_WAIT, {"notify_id": op.notify.id, "timeout_ms": op.timeout_ms}),
+    t.NotifyRecordOp: lambda op: (SqeKind.NOTIFY_RECORD, {"notify_id": _notify(op)}),
+    t.NotifyWaitOp: lambda op: (SqeKind.NOTIFY_WAIT, {"notify_id": _notify(op), "timeout_ms": op.timeout_ms}),
     t.ValueWriteOp: lambda op: (
         SqeKind.WRITE_VALUE,
         {"address": op.address, "value": op.value & _M64, "width": op.width},
@@ -93,7 +101,14 @@ _M64 = (1 << 64) - 1
 
 
 def encode(driver: Driver, op: t.Op, stream_id: int, task_id: int) -> bytes:
-    """The SQEs of `op`: 64 bytes each, `op.sqes()` of them."""
+    """The SQEs of `op`: 64 bytes each, `op.sqes()` of them. Errors: 107000 for a number that no SQE can hold."""
+    try:
+        return _encode(driver, op, stream_id, task_id)
+    except SqeError as error:
+        raise fail(Code.RT_PARAM_INVALID, f"send {op.type_name}", str(error), "give a number that fits") from error
+
+
+def _encode(driver: Driver, op: t.Op, stream_id: int, task_id: int) -> bytes:
     if isinstance(op, t.CondOp):
         return b"".join(
             driver.chip.encode(kind, stream_id=stream_id, task_id=task_id, **fields)

@@ -1,4 +1,4 @@
-"""Faults of a long life a new user's programs found: what is given out again, dropped elsewhere, used while it ends."""
+"""A long life: what is given out again, dropped elsewhere, used while it ends."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 import aclrt
 from aclrt import acl
 
-from .bench import add, array
+from .bench import add, array, assert_held, held
 
 
 async def test_two_who_destroy_one_model_leave_the_next_owner_of_its_id_alone() -> None:
@@ -134,3 +134,46 @@ async def test_an_abort_reaches_a_graph_whose_execute_stream_is_gone(how: str) -
         dev.default_stream.record(gate)
         await again
         assert np.array_equal(x.numpy(), np.ones(8, np.float32))
+
+
+@pytest.mark.parametrize("chip", ["v100", "v200"])
+@pytest.mark.parametrize("way", ["wait", "record"])
+async def test_a_graph_that_names_a_destroyed_notify_says_so(chip: Any, way: str) -> None:
+    async with aclrt.open_device(chip=chip) as dev:
+        stream, gate, x = dev.stream(), dev.notify(), array(dev)
+        async with aclrt.capture(stream) as graph:
+            stream.launch(add, x, 1.0)
+            getattr(stream, way)(gate)
+        acl.aclrtDestroyNotify(gate)
+        young = dev.notify()  # takes the id
+        before = {**held(dev), "images": 1}  # SQE memory, there for the next attempt
+        for _ in range(3):
+            with pytest.raises(aclrt.AclError, match="the notify it names was destroyed") as caught:
+                await graph.replay(stream)
+            assert caught.value.code == 107017
+            await stream.synchronize()
+        assert_held(dev, before)
+        await graph.close()
+        stream.record(young)
+        stream.launch(add, x, 1.0)
+        await stream.synchronize()
+        assert np.array_equal(x.numpy(), np.ones(8, np.float32))
+
+
+async def test_numbers_that_no_sqe_can_hold() -> None:
+    async with aclrt.open_device() as dev:
+        stream, x = dev.stream(), array(dev)
+        gate = dev.notify()
+        dev.default_stream.wait(gate)
+        event = dev.default_stream.record()
+        calls = (
+            lambda: acl.aclrtMemcpy2dAsync(x.address, 1 << 70, x.address, 1 << 70, 8, 1, 3, stream),
+            lambda: stream.wait(event, timeout_ms=1 << 70),
+        )
+        for call in calls:
+            with pytest.raises(aclrt.AclError) as caught:
+                call()
+            assert caught.value.code == 107000
+        dev.default_stream.record(gate)
+        stream.launch(add, x, 1.0)
+        await stream.synchronize()

@@ -1,4 +1,4 @@
-"""Faults a new user's programs found: what kernels and host functions may raise, memory and events of two devices,
+"""Odd input, each refused in one line: what kernels and host functions may raise, memory and events of two devices,
 sizes, wrong loops."""
 
 from __future__ import annotations
