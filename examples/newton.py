@@ -37,7 +37,7 @@ async def main() -> None:
         f, df = dev.empty(x.shape, np.float64), dev.empty(x.shape, np.float64)
 
         async with aclrt.capture(stream) as graph:
-            go = graph.condition(default=1)  # each replay starts with 1
+            go = graph.condition(default=1)  # submitting a run sets it to 1
             async with graph.while_(go) as body:
                 body.launch(slope, x, f, df)
                 body.launch(step, x, f, df, turns)

@@ -90,7 +90,7 @@ class Graph(CaptureModel):
     # --- conditional branches (while capturing) --------------------------------------------------------------------
 
     def condition(self, default: int | None = None, *, on: Stream | None = None) -> Condition:
-        """A condition cell for one branch construct; with `default`, each run starts from that value."""
+        """A condition cell for one branch construct; submitting a run sets it to `default`, if given."""
         return branches.condition(self, default, on)
 
     def if_(self, cond: Condition, *, on: Stream | None = None) -> Branch:
