@@ -39,8 +39,8 @@ that the last completions woke has had its turn."""
 ASSIST_NS = 4 * SLICE_NS
 """So long the event loop may be without a turn because the waiters have their short runs done in their own place."""
 
-PASS_TURNS = 512
-"""Turns of one pass where slices count tasks."""
+PASS_TASKS = 2048
+"""Tasks of one pass where slices count tasks; a turn that only looks and parks counts as one."""
 
 
 @final
@@ -189,15 +189,17 @@ class Scheduler:
     def _counted_turns(self) -> None:
         queue, policy, fast = self.queue, self._policy, self._fast
         ready, moved = queue.ready, self._moved
-        for _ in range(PASS_TURNS):
+        slice_tasks, left = queue.slice_tasks or 1, PASS_TASKS
+        while left > 0:
             if not ready and not (self.machine.pollers and self.machine.poll()):
                 return
             index = 0 if fast else policy.choose([sq.id for sq in ready])
             sq = ready[index]
             del ready[index]
-            queue.budget = queue.slice_tasks or 1
+            queue.budget = slice_tasks
             sq.state = RUNNING
             sq.resume()
+            left -= max(1, slice_tasks - queue.budget)
             if sq.report is not None and not sq.moved:
                 sq.moved = True
                 moved.append(sq)

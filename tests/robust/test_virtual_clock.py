@@ -327,3 +327,34 @@ async def test_the_clock_leaves_nothing_armed(dev: aclrt.Device) -> None:
     assert dev.npu.driver.clock.next_ns() is None  # type: ignore[attr-defined]
     after = held(dev)
     assert after["host waits"] == before["host waits"] == 0
+
+
+@pytest.mark.parametrize("kind", ["while", "label"])
+async def test_an_endless_loop_of_tasks_that_cost_nothing_gives_the_event_loop_its_turns(kind: str) -> None:
+    async with aclrt.open_device(clock="virtual") as dev:
+        stream, x = dev.stream(), dev.array(np.zeros(1, np.float32))
+        if kind == "while":
+            async with aclrt.capture(stream) as graph:
+                async with graph.while_(graph.condition(default=1)) as body:
+                    body.launch(add, x, 1.0)
+            run = graph.launch(stream)
+        else:
+            loop = dev.stream(persistent=True)
+            model = acl.aclmdlRIBuildBegin(0)
+            acl.aclmdlRIBindStream(model, loop, 0)
+            label = acl.aclrtCreateLabel()
+            targets = acl.aclrtCreateLabelList([label])
+            acl.aclrtSetLabel(label, loop)
+            loop.launch(add, x, 1.0)
+            acl.rtLabelGoto(label, loop)
+            acl.aclmdlRIEndTask(model, loop)
+            acl.aclmdlRIBuildEnd(model)
+            assert targets
+            run = acl.aclmdlRIExecuteAsync(model, stream)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert 0 < x.numpy()[0] < 20 * 4096
+        await run.abort()
+        with pytest.raises(aclrt.AclError) as caught:
+            await run
+        assert caught.value.code == 507023
