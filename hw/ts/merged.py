@@ -74,8 +74,7 @@ def _ordering(image: Image, cell: Pair) -> bool:
 
 def merge(m: Machine, model: Model) -> Merged | None:
     """The merged program of a model whose SQs are all bound, or None: it has one SQ, branches, waits for something
-    that the
-    model itself does not record first, or segments that are not known to be light."""
+    that the model itself does not record first, or segments that are not known to be light."""
     sqs = model.heads or []
     if model.unmergeable or len(sqs) < 2 or len(sqs) != len(model.sqs):
         return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
 from .updating import ONES, RELAXED, Bench, add, add_scaled, case, launch, refused
 
@@ -246,7 +245,7 @@ async def test_F20_a_replay_that_waits_is_updated_and_released(b: Bench) -> None
     model = b.end()
     for value in (10.0, 20.0):
         run = acl.aclmdlRIExecuteAsync(model, b.s)
-        await asyncio.sleep(0.005)
+        await settle()
         assert not run.done
         b.update(group, value)
         acl.aclrtRecordEvent(event, b.side)

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import numpy as np
 
 from aclrt import acl
+from tests.timeline import settle
 
+from .external import D2H, EXTERNAL, copy, external_event, record_external, sync_event, wait_external
 from .updating import ONES, Bench, add, case, launch, refused
-
-D2D = acl.ACL_MEMCPY_DEVICE_TO_DEVICE
-D2H = acl.ACL_MEMCPY_DEVICE_TO_HOST
-EXTERNAL = acl.ACL_EVENT_RECORD_EXTERNAL
-assert acl.ACL_EVENT_WAIT_EXTERNAL == EXTERNAL == 1
-
-
-def sync_event() -> Any:
-    return acl.aclrtCreateEventExWithFlag(acl.ACL_EVENT_SYNC)
-
-
-def external_event() -> Any:
-    return acl.aclrtCreateEventWithFlag(acl.ACL_EVENT_EXTERNAL)
-
-
-def record_external(event: Any, stream: Any) -> None:
-    acl.aclrtRecordEventWithFlag(event, stream, EXTERNAL)
-
-
-def wait_external(stream: Any, event: Any) -> None:
-    acl.aclrtStreamWaitEventWithFlag(stream, event, 0, EXTERNAL)
-
-
-def copy(dst: Any, src: Any, stream: Any, kind: int = D2D) -> None:
-    acl.aclrtMemcpyAsync(dst, 32, src, 32, kind, stream)
 
 
 @case
@@ -60,7 +34,7 @@ async def test_J01_waits_for_the_recording_stream(b: Bench) -> None:
     launch(b.side, add, src, 5.0)
     acl.aclrtRecordEvent(event, b.side)
     run = acl.aclmdlRIExecuteAsync(model, b.s)
-    await asyncio.sleep(0.005)
+    await settle()
     assert not run.done
     acl.aclrtRecordEvent(gate, b.third)
     await run
@@ -215,7 +189,7 @@ async def test_J10_a_wait_binds_at_the_execute(b: Bench) -> None:
     acl.aclrtRecordEvent(event, b.side)  # a later record does not move the wait
     await run
     late = acl.aclmdlRIExecuteAsync(model, b.s)
-    await asyncio.sleep(0.005)
+    await settle()
     assert not late.done
     acl.aclrtRecordEvent(gate, b.third)
     await late
@@ -236,7 +210,7 @@ async def test_J11_each_run_publishes_a_record_of_its_own(b: Bench) -> None:
     launch(b.side, add, b.y, 1.0)
     acl.aclrtRecordEvent(gate, b.third)
     await first
-    await asyncio.sleep(0.005)
+    await settle()
     assert b.y.numpy()[0] == 0  # it waits for the second
     acl.aclrtRecordEvent(gate, b.third)
     await second
@@ -283,7 +257,7 @@ async def test_J14_the_reset_is_replayed(b: Bench) -> None:
     model = b.end()
     for step in (1, 2, 3):
         run = acl.aclmdlRIExecuteAsync(model, b.s)
-        await asyncio.sleep(0.005)
+        await settle()
         assert not run.done
         acl.aclrtRecordEvent(event, b.side)
         await run
@@ -352,7 +326,7 @@ async def test_J19_value_write_and_wait_are_captured(b: Bench) -> None:
     acl.aclrtValueWrite(cell.address + 8, 9, 0, b.s)
     model = b.end()
     run = acl.aclmdlRIExecuteAsync(model, b.s)
-    await asyncio.sleep(0.005)
+    await settle()
     assert not run.done
     acl.aclrtValueWrite(cell.address, 6, 0, b.side)
     await run

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
+from .external import copy, external_event, record_external, sync_event, wait_external
 from .updating import Bench, add, case, launch, refused
-
-D2D = acl.ACL_MEMCPY_DEVICE_TO_DEVICE
-D2H = acl.ACL_MEMCPY_DEVICE_TO_HOST
-EXTERNAL = acl.ACL_EVENT_RECORD_EXTERNAL
-assert acl.ACL_EVENT_WAIT_EXTERNAL == EXTERNAL == 1
-
-
-def sync_event() -> Any:
-    return acl.aclrtCreateEventExWithFlag(acl.ACL_EVENT_SYNC)
-
-
-def external_event() -> Any:
-    return acl.aclrtCreateEventWithFlag(acl.ACL_EVENT_EXTERNAL)
-
-
-def record_external(event: Any, stream: Any) -> None:
-    acl.aclrtRecordEventWithFlag(event, stream, EXTERNAL)
-
-
-def wait_external(stream: Any, event: Any) -> None:
-    acl.aclrtStreamWaitEventWithFlag(stream, event, 0, EXTERNAL)
-
-
-def copy(dst: Any, src: Any, stream: Any, kind: int = D2D) -> None:
-    acl.aclrtMemcpyAsync(dst, 32, src, 32, kind, stream)
 
 
 @case
@@ -101,7 +75,7 @@ async def test_a_run_held_for_want_of_resources_keeps_its_table(chip: str) -> No
         held = acl.aclmdlRIExecuteAsync(model, b.s)
         acl.aclrtStreamWaitEvent(b.side, event)  # visible from the call on
         copy(b.y, b.x, b.side)
-        await asyncio.sleep(0.005)
+        await settle()
         assert b.y.numpy()[0] == 0
         assert not held.done
         acl.aclrtRecordEvent(gate, acl.aclrtCreateStream())

@@ -10,6 +10,7 @@ import pytest
 
 import aclrt
 from hw.ts.policy import SeededRandom
+from tests.timeline import settle
 
 from .updating import add
 
@@ -138,7 +139,7 @@ async def test_D4_replay_first_and_then_the_signal_is_fine() -> None:
         graph, event, s, u, x = await signalled(dev)
         for _ in range(3):
             run = graph.launch(s)
-            await asyncio.sleep(0.002)
+            await settle()
             assert not run.done
             u.record(event)
             await run
@@ -182,7 +183,7 @@ async def test_D9_the_stuck_report_names_who_waits_and_for_what() -> None:
     async with aclrt.open_device(0) as dev:
         graph, event, s, u, x = await signalled(dev)
         run = graph.launch(s)
-        await asyncio.sleep(0.002)
+        await settle()
         story = dev.explain()
         assert f"stream {graph.streams[0].id}" in story
         assert "test_reports_d.py" in story

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import aclrt
+from tests.timeline import settle
 
 
 @aclrt.kernel
@@ -129,7 +130,7 @@ async def test_abort_inside_an_endless_while() -> None:
                 body.launch(add, x, 1)
         for _ in range(2):
             run = graph.launch(s)
-            await asyncio.sleep(0.02)
+            await settle()
             assert x.numpy()[0] > 0
             await graph.abort()
             with pytest.raises(aclrt.AclError, match="507023"):
@@ -137,7 +138,7 @@ async def test_abort_inside_an_endless_while() -> None:
             with pytest.raises(aclrt.AclError, match="507023"):
                 await s.synchronize()
             reached = x.numpy()[0]
-            await asyncio.sleep(0.005)
+            await settle()
             assert x.numpy()[0] == reached
         await graph.close()
 
@@ -151,7 +152,7 @@ async def test_leaving_the_device_stops_an_endless_while() -> None:
                 async with graph.while_(graph.condition(default=1)) as body:
                     body.launch(add, x, 1)
             graph.launch(s)
-            await asyncio.sleep(0.01)
+            await settle()
             raise ValueError("out")
     assert time.perf_counter() - started < 2
 

@@ -12,6 +12,7 @@ from aclrt import acl
 from aclrt.base.enums import TaskGroupStatus
 from aclrt.graph import task_update
 from aclrt.task.task import Nop
+from tests.timeline import settle
 
 from .updating import CHIPS, Grouped, add, add_aicpu, add_cube, begin, end, mul, refused
 
@@ -74,7 +75,7 @@ async def test_a_run_parked_in_front_of_the_group_gets_the_new_arguments() -> No
         side.record(gate)
         await graph.replay(s)
         run = graph.launch(s)
-        await asyncio.sleep(0.01)
+        await settle()
         assert not run.done
         async with graph.update(group, on=side) as u:
             u.launch(add, x, 10.0)
@@ -93,7 +94,7 @@ async def test_value_write_and_wait_are_the_newer_form_of_the_signal() -> None:
                 s.launch(add, x, 1.0)
         for step in range(3):
             run = graph.launch(s)
-            await asyncio.sleep(0.002)
+            await settle()
             assert not run.done
             async with graph.update(group, on=side) as u:
                 u.launch(add, x, 10.0**step)

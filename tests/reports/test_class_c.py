@@ -8,7 +8,8 @@ import pytest
 
 import aclrt
 from aclrt import acl
-from tests.robust.bench import add, array, captured, held, refused, settle
+from tests.robust.bench import add, array, captured, held, refused
+from tests.timeline import settle
 
 CHIPS = ["v100", "v200"]
 

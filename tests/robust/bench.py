@@ -112,9 +112,3 @@ async def until(true: Callable[[], bool], passes: int = 10_000) -> None:
             return
         await asyncio.sleep(0)
     raise AssertionError("the condition never came true")
-
-
-async def settle(passes: int = 20) -> None:
-    """Some passes of the loop: what can happen without anybody's help has happened."""
-    for _ in range(passes):
-        await asyncio.sleep(0)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import aclrt
+from tests.timeline import settle
 
-from .bench import add, array, code_of, settle
+from .bench import add, array, code_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

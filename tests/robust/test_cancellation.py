@@ -12,8 +12,9 @@ import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
-from .bench import add, array, captured, code_of, held, refused, settle, until
+from .bench import add, array, captured, code_of, held, refused, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -11,8 +11,9 @@ import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
-from .bench import Boom, add, array, assert_held, boom, captured, code_of, held, settle
+from .bench import Boom, add, array, assert_held, boom, captured, code_of, held
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,9 @@ import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
-from .bench import Boom, add, array, boom, boom_aic, boom_aicpu, code_of, held, refused, settle
+from .bench import Boom, add, array, boom, boom_aic, boom_aicpu, code_of, held, refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,8 +10,9 @@ import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
-from .bench import Boom, add, array, code_of, refused, settle
+from .bench import Boom, add, array, code_of, refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

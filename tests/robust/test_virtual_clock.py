@@ -11,8 +11,9 @@ import pytest
 
 import aclrt
 from aclrt import acl
+from tests.timeline import settle
 
-from .bench import add, array, code_of, held, refused, settle, until
+from .bench import add, array, code_of, held, refused, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
